@@ -1,0 +1,1 @@
+"""Myopic losses: what one evaluation is worth."""

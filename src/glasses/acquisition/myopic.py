@@ -1,0 +1,99 @@
+"""The myopic losses and their closed forms: one evaluation, then the game is over.
+
+    expected loss     Lambda_1(x) = E[min(y, eta)] = eta - EI(x)          [eq:el]     EI = s h((eta - mu) / s)
+    prob. of improv.  P(y < eta)  = Phi((eta - mu) / s)                   [eq:mpi]
+    confidence bound  mu - kappa s                                        [eq:lcb]    kappa = 1 in the paper
+
+Every loss of the library has the same two methods. ``futures`` predicts the steps that follow a star (nothing, for these) and
+``merit`` values the star with those steps held fixed: a differentiable scalar, larger is better. For losses that are an expected
+minimum the merit is the logarithm of the gain eta - Lambda, which orders points exactly as -Lambda does and does not underflow.
+
+Pending points enter the expectation of ``ExpectedLoss``; the other two use the variance that is left once the pending points are
+known (their mean believed).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import log_ndtr
+
+from glasses.gaussian.qmc import QMC
+from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.scene import Scene, Star, future_law
+
+
+class Expectation(Protocol):
+    """Something that computes log(eta - E[min(y, eta)])."""
+
+    def log_gain(self, m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array) -> jax.Array: ...
+
+
+class Loss(Protocol):
+    """What a decision minimises. ``left`` counts the evaluations left including the one being decided."""
+
+    @property
+    def steps(self) -> int | None:
+        """How many evaluations the loss looks ahead at most, the current one included; None means all that are left."""
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether the merit is log(eta - Lambda) of an expected minimum Lambda."""
+
+    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any: ...
+
+    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array: ...
+
+
+@dataclass(frozen=True)
+class ExpectedLoss:
+    """[eq:el], the paper's EL: expected improvement in log space."""
+
+    expectation: Expectation = field(default_factory=QMC)
+    steps: int | None = field(default=1, init=False)
+    is_gain: ClassVar[bool] = True
+
+    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
+        return ()
+
+    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
+        if scene.pending == 0:
+            return log_expected_improvement(star.mu, jnp.sqrt(star.var), scene.eta)
+        mu, S, valid = future_law(scene, star, jnp.zeros(0, int), left)
+        return self.expectation.log_gain(mu, S, scene.eta, valid)
+
+
+@dataclass(frozen=True)
+class ProbabilityOfImprovement:
+    """[eq:mpi], the paper's MPI, as a logarithm."""
+
+    steps: int | None = field(default=1, init=False)
+    is_gain: ClassVar[bool] = False
+
+    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
+        return ()
+
+    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
+        return log_ndtr((scene.eta - star.mu) / jnp.sqrt(star.believed_var))
+
+
+@dataclass(frozen=True)
+class LowerConfidenceBound:
+    """[eq:lcb], the paper's GP-LCB."""
+
+    kappa: float = 1.0
+    steps: int | None = field(default=1, init=False)
+    is_gain: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.kappa < float("inf"):
+            raise ValueError(f"kappa must be a finite number of at least 0, got {self.kappa!r}: the paper uses 1.")
+
+    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
+        return ()
+
+    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
+        return self.kappa * jnp.sqrt(star.believed_var) - star.mu

@@ -1,0 +1,1 @@
+"""Gaussian integrals: one variable, and the expected minimum of several. No word of optimisation here."""

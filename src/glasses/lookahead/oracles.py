@@ -1,0 +1,119 @@
+"""Oracles F_n(x*): where the evaluations after x* will go.
+
+All predict the steps one by one over the places of a scene, x* first, every place at most once, deterministically:
+
+    x_k = argmax over the places of  log EI(x) + sum_{j<k} log phi(x; x_j)        local penalisation        [eq:lp]
+    x_k = argmax over the places of  log EI(x | x*, x_2..x_{k-1}, y_j = mu_j)     kriging believer          [eq:kb]
+
+Penalisers of x_j with mean mu_j, sd s_j, Lipschitz constant L = max |grad mu| and M <= min mu, r_j = (mu_j - M) / L:
+
+    soft  phi = Phi((L |x - x_j| - mu_j + M) / s_j)                               Gonzalez et al. (2016)    [eq:soft]
+    hard  phi = ((|x - x_j| / (r_j + s_j / L))^p + 1)^(1/p),  p = -5              Alvi et al. (2019)        [eq:hard]
+
+The paper prints the argmin of the penalised loss at x*, which would attract the points; [eq:lp] is what is meant. Its exact
+transformation, soft-plus of -Lambda_1 on standardised outputs, is ``softplus=True``; EI itself is shift invariant.
+The believer conditions on its own predictions: the mean stays, the variance falls by a rank-1 update, eta follows the mean.
+
+L and M are the scene's, hence re-estimated for every fit.
+Cost per star and step: one row over the places (believer: k rows). Next: ``losses``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import log_ndtr
+
+from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.scene import Scene, Star, is_close
+
+
+class World(NamedTuple):
+    """What an oracle believes when it starts to predict: after x*, and perhaps after its outcome."""
+
+    star: Star
+    mu: jax.Array  # (U,) mean over the places
+    eta: jax.Array
+    informed: jax.Array  # whether the outcome of x* is already in ``mu`` and ``eta``
+
+
+class Oracle(Protocol):
+    """Predicts steps as places of the scene."""
+
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array: ...
+
+
+def free_places(scene: Scene, star: Star) -> jax.Array:
+    """Where a step may go: real, not pending, not x* itself."""
+    U = scene.points.shape[0]
+    return (jnp.arange(U) < U - scene.pending) & ~is_close(scene.points, star.x[None], jnp.ones(1, bool))
+
+
+@dataclass(frozen=True)
+class KrigingBeliever:
+    """[eq:kb]: each step maximises EI given the steps before it, whose outcomes are believed to be their means."""
+
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array:
+        star, noise = world.star, scene.noise
+        U = scene.points.shape[0]
+        first = star.believed_cov / jnp.sqrt(star.believed_var + noise)
+        variance = jnp.diagonal(scene.believed)
+        rows = jnp.zeros((size, U)).at[0].set(first)
+        nugget = 1e-10 * scene.post.hyper.signal
+        eta = jnp.where(world.informed, world.eta, jnp.minimum(world.eta, star.mu))
+
+        def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            rows, rest, free, eta, places = state
+            score = log_expected_improvement(world.mu, jnp.sqrt(rest), eta)
+            i = jnp.argmax(jnp.where(free, score, -jnp.inf))
+            row = (scene.believed[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + noise)
+            rest = jnp.maximum(rest - row * row, nugget)
+            return rows.at[k].set(row), rest, free.at[i].set(False), jnp.minimum(eta, world.mu[i]), places.at[k - 1].set(i)
+
+        start = (rows, jnp.maximum(variance - first * first, nugget), free_places(scene, star), eta, jnp.zeros(size - 1, int))
+        return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
+
+
+@dataclass(frozen=True)
+class LocalPenalization:
+    """[eq:lp]: the paper's oracle. ``hard`` takes [eq:hard]; ``softplus`` the paper's transformation of the loss."""
+
+    softplus: bool = False
+    hard: bool = False
+
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array:
+        U = scene.points.shape[0]
+        sd = jnp.sqrt(jnp.diagonal(scene.cov))
+        lowest = jnp.minimum(scene.lowest, world.eta)
+        score = log_expected_improvement(world.mu, sd, world.eta)
+        if self.softplus:  # g(-Lambda_1), Lambda_1 = eta - EI
+            score = jnp.log(jax.nn.softplus(jnp.exp(score) - world.eta))
+
+        def penalty(x: jax.Array, mu: jax.Array, s: jax.Array) -> jax.Array:
+            return self.log_penalty(jnp.sqrt(jnp.sum((scene.points - x) ** 2, axis=1)), mu, s, scene.lipschitz, lowest)
+
+        score = score + penalty(world.star.x, world.star.mu, jnp.sqrt(world.star.var))
+        for k in range(scene.pending):
+            i = U - scene.pending + k
+            score = score + jnp.where(scene.real[i], penalty(scene.points[i], scene.mu[i], sd[i]), 0.0)
+
+        def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            score, free, places = state
+            i = jnp.argmax(jnp.where(free, score, -jnp.inf))
+            score = score + penalty(scene.points[i], world.mu[i], sd[i])
+            return score, free.at[i].set(False), places.at[k - 1].set(i)
+
+        start = (score, free_places(scene, world.star), jnp.zeros(size - 1, int))
+        return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
+
+    def log_penalty(
+        self, distance: jax.Array, mu: jax.Array, s: jax.Array, lipschitz: jax.Array, lowest: jax.Array
+    ) -> jax.Array:
+        """log phi at a distance from a point with mean mu and sd s: [eq:soft] or [eq:hard]."""
+        if self.hard:
+            radius = (mu - lowest) / lipschitz + s / lipschitz
+            return -0.2 * jnp.log1p((radius / jnp.maximum(distance, 1e-12)) ** 5)
+        return log_ndtr((lipschitz * distance - mu + lowest) / s)

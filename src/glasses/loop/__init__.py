@@ -1,0 +1,1 @@
+"""The front door: ask/tell, ``minimize`` and what they return."""

@@ -1,0 +1,49 @@
+"""What a run gives back, in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+
+class Result(OptimizeResult):  # type: ignore[misc]  # SciPy ships no types
+    """SciPy's result fields and ours.
+
+    ``x``, ``fun``: the best observed point and its value. ``recommended``: where the model puts the minimum. ``x_iters``,
+    ``func_vals``: every evaluation in order of arrival. ``nfev``: their number. ``nit``: those chosen by the model. ``success``, ``status``,
+    ``message``: how the run ended. ``seed``: what reproduces it. Points have the form the objective takes: arrays, or dicts for
+    named bounds.
+    """
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The minimum of the posterior mean: the point, its predicted mean and the standard deviation of that prediction."""
+
+    x: Any
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The next point and the points predicted to follow it, with what the model predicts at each of them now.
+
+    ``expected_best`` is the loss of the plan: the expected best value once all of it is done (None where the loss is not an
+    expected minimum or there is no data yet).
+    """
+
+    points: list[Any]
+    mean: np.ndarray
+    sd: np.ndarray
+    expected_best: float | None
+
+    @property
+    def next(self) -> Any:
+        return self.points[0]
+
+    def __len__(self) -> int:
+        return len(self.points)

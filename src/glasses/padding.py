@@ -1,0 +1,47 @@
+"""Every padded size of the program, in one place: which shapes get compiled, and how arrays are filled up to them.
+
+Compiled programs know only these sizes, so a run of 30 evaluations compiles a handful of programs. What is padded is masked by
+counts (``Posterior.observed``) or flags, and a test proves that padding never changes a result. Growth: data is doubled (a decision at
+N costs what one at the next size costs, at most 8 times the work for N^3 terms, in practice less than twice), the horizon is
+padded to a power of two, pending points to a few sizes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+MAX_HORIZON = 128  # evaluations planned ahead; a longer budget is planned for its next 128
+_SMALLEST_DATA = 32
+_HORIZONS = (8, 16, 32, 64, MAX_HORIZON)
+_PENDING = (0, 4, 16, 64, 128)
+
+
+def data_size(n: int) -> int:
+    """Rows for n observations."""
+    size = _SMALLEST_DATA
+    while size < n:
+        size *= 2
+    return size
+
+
+def horizon_size(n: int) -> int:
+    """Steps for a horizon of n, which must not exceed ``MAX_HORIZON``."""
+    return next(size for size in _HORIZONS if size >= n)
+
+
+def pending_size(n: int) -> int:
+    """Places for n pending points."""
+    for size in _PENDING:
+        if size >= n:
+            return size
+    raise ValueError(
+        f"At most {_PENDING[-1]} evaluations can be pending at once, got {n}: tell some results before asking for more."
+    )
+
+
+def pad_rows(a: np.ndarray, rows: int) -> np.ndarray:
+    """``a`` with zero rows appended up to ``rows``."""
+    a = np.asarray(a, dtype=float)
+    filled = np.zeros((rows, *a.shape[1:]))
+    filled[: a.shape[0]] = a
+    return filled

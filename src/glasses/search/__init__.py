@@ -1,0 +1,1 @@
+"""Minimising a loss over the unit cube."""

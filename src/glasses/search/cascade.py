@@ -1,0 +1,197 @@
+"""The default search: value many places cheaply, few dearly, then polish the best with gradients.
+
+1. survey   the places of the scene (``survey``)
+2. screen   every place under one common future, that of the best myopic place, with a coarse expectation
+3. value    the best of the screen, of EI and of the common plan, each under its own predicted future
+4. polish   the best few by gradients with their futures held fixed, then valued again under their new future
+A myopic loss is valued at every place and polished. The winner is never a point already observed or pending unless the noise makes a
+repetition worth something. One compiled program per loss, data size and horizon size; deterministic given the survey.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from glasses.acquisition.myopic import Loss
+from glasses.bfgs import minimize_batch
+from glasses.compilation import program
+from glasses.gaussian.qmc import QMC
+from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.losses import Glasses
+from glasses.lookahead.oracles import KrigingBeliever
+from glasses.lookahead.scene import Scene, Star, is_close, look, star_at
+from glasses.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
+from glasses.search.decision import Decision
+from glasses.search.survey import cover, neighbourhood, separated_best, survey
+from glasses.surrogate.kernels import Kernel
+from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Survey ``places``, value ``valued`` of them, polish ``polished``."""
+
+    places: int = 256
+    valued: int = 48
+    polished: int = 4
+
+    def __post_init__(self) -> None:
+        for name, least in (("places", 16), ("valued", 1), ("polished", 1)):
+            number = getattr(self, name)
+            if not (isinstance(number, int) and number >= least):
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {number!r}.")
+        if not self.polished <= self.valued <= self.places:
+            raise ValueError(
+                f"A cascade narrows: polished <= valued <= places, got {self.polished}, {self.valued}, {self.places}."
+            )
+
+    def decide(
+        self, loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, left: int, rng: np.random.Generator
+    ) -> Decision:
+        scene = open_scene(kernel, post, pending, self.places, rng)
+        n = planned(loss, left)
+        size, left_now = horizon_size(n), np.asarray(n)
+        if loss.steps == 1:
+            return _choose_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished)
+        chosen = _screen(scene, left_now, size=size, count=self.valued)
+        valued = _value(scene, chosen, np.asarray(self.valued), left_now, kernel=kernel, loss=loss, size=size)
+        polished = _polish(scene, valued, left_now, kernel=kernel, loss=loss, count=self.polished)
+        again = _value(scene, polished, np.asarray(self.polished), left_now, kernel=kernel, loss=loss, size=size)
+        return _pick(scene, again, valued, left_now, kernel=kernel)
+
+
+class Valued(NamedTuple):
+    """Points with their merits and the futures they were valued under."""
+
+    x: jax.Array
+    merit: jax.Array
+    futures: Any
+
+
+def planned(loss: Loss, left: int) -> int:
+    """The horizon of a loss when ``left`` evaluations are left, the current one included."""
+    return min(left, MAX_HORIZON if loss.steps is None else min(loss.steps, MAX_HORIZON))
+
+
+def open_scene(kernel: Kernel, post: Posterior, pending: np.ndarray, places: int, rng: np.random.Generator) -> Scene:
+    """Survey the cube for one decision."""
+    d = post.X.shape[1]
+    room = pending_size(len(pending))
+    filled = pad_rows(pending.reshape(-1, d), room)
+    near = neighbourhood(d, max(16, places // 8), rng)
+    return survey(post, cover(d, places, rng), near, filled, np.asarray(len(pending)), kernel=kernel, starts=8)
+
+
+@program
+def _choose_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, polished: int) -> Decision:
+    """Value every place, polish the best well-separated ones."""
+    candidates = scene.points[: scene.points.shape[0] - scene.pending]
+
+    def merit_at(star: Star) -> jax.Array:
+        return loss.merit(scene, star, (), left)
+
+    def merits(X: jax.Array) -> jax.Array:
+        return jax.vmap(lambda x: merit_at(look(kernel, scene, x)))(X)
+
+    def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
+        value, pull = jax.vjp(lambda X: -merits(X), X)
+        return value, pull(jnp.ones_like(value))[0]
+
+    everywhere = jnp.arange(candidates.shape[0])
+    merit = jax.lax.map(lambda i: merit_at(star_at(scene, i)), everywhere, batch_size=64)
+    merit = jnp.where(forbidden(scene, candidates), -jnp.inf, merit)
+    d = candidates.shape[1]
+    first = candidates[separated_best(merit, candidates, polished)]
+    found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=30, first_step=0.01)
+    after = jnp.where(forbidden(scene, found.x), -jnp.inf, -found.f)
+    all_merit, all_x = jnp.concatenate([after, merit]), jnp.concatenate([found.x, candidates])
+    winner = jnp.argmax(all_merit)
+    return describe(scene, look(kernel, scene, all_x[winner]), all_merit[winner], jnp.zeros(0, int))
+
+
+@program
+def _screen(scene: Scene, left: jax.Array, *, size: int, count: int) -> jax.Array:
+    """The places worth valuing: a third by EI, the common plan itself, the rest by their merit under the common plan."""
+    candidates = scene.points[: scene.points.shape[0] - scene.pending]
+    taken = forbidden(scene, candidates)
+    log_ei = log_expected_improvement(scene.mu, jnp.sqrt(jnp.diagonal(scene.believed)), scene.eta)[: candidates.shape[0]]
+    log_ei = jnp.where(taken, -jnp.inf, log_ei)
+    coarse = Glasses(KrigingBeliever(), QMC(16))
+    plan = coarse.futures(scene, star_at(scene, jnp.argmax(log_ei)), left, size)
+    third = max(1, count // 3)
+    hopeful = jax.lax.top_k(log_ei, min(4 * count, candidates.shape[0]))[1]  # best first
+    merit = jax.lax.map(lambda i: coarse.merit(scene, star_at(scene, i), plan, left), hopeful)
+    bonus = jnp.where(jnp.arange(hopeful.shape[0]) < third, 2e3, 0.0)
+    on_plan = jnp.arange(size - 1) + 2 <= jnp.minimum(left, 1 + third)
+    bonus += jnp.where(jnp.any((hopeful[:, None] == plan[None, :]) & on_plan[None, :], axis=1), 1e3, 0.0)
+    best = jax.lax.top_k(jnp.where(taken[hopeful], -jnp.inf, jnp.maximum(merit, -900.0) + bonus), count)[1]
+    return candidates[hopeful[best]]
+
+
+@program
+def _value(scene: Scene, X: jax.Array, count: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> Valued:
+    """Merit of the first ``count`` rows of X, each under its own future; -inf for the rest and for repetitions."""
+
+    def value(x: jax.Array) -> tuple[jax.Array, Any]:
+        star = look(kernel, scene, x)
+        futures = loss.futures(scene, star, left, size)
+        return loss.merit(scene, star, futures, left), futures
+
+    shapes = jax.eval_shape(value, X[0])
+    M = X.shape[0]
+    blank = jax.tree.map(lambda a: jnp.zeros((M, *a.shape), a.dtype), shapes)
+
+    def fill(i: jax.Array, kept: Any) -> Any:
+        return jax.tree.map(lambda all_, one: all_.at[i].set(one), kept, value(X[i]))
+
+    merit, futures = jax.lax.fori_loop(0, count, fill, blank)
+    worthless = (jnp.arange(M) >= count) | forbidden(scene, X)
+    return Valued(X, jnp.where(worthless, -jnp.inf, merit), futures)
+
+
+@program
+def _polish(scene: Scene, valued: Valued, left: jax.Array, *, kernel: Kernel, loss: Loss, count: int) -> jax.Array:
+    """The best ``count`` points moved uphill with their futures held fixed; as many rows as were valued, for ``_value``."""
+    top = jax.lax.top_k(valued.merit, count)[1]
+    frozen = jax.tree.map(lambda a: a[top], valued.futures)
+
+    def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def one(args: tuple[jax.Array, Any]) -> tuple[jax.Array, jax.Array]:
+            x, future = args
+            return jax.value_and_grad(lambda x: -loss.merit(scene, look(kernel, scene, x), future, left))(x)
+
+        return jax.lax.map(one, (X, frozen))
+
+    d = valued.x.shape[1]
+    found = minimize_batch(descend, valued.x[top], jnp.zeros(d), jnp.ones(d), passes=8, first_step=0.01)
+    return valued.x.at[:count].set(found.x)
+
+
+@program
+def _pick(scene: Scene, polished: Valued, valued: Valued, left: jax.Array, *, kernel: Kernel) -> Decision:
+    """The best of both rounds."""
+    both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), polished, valued)
+    winner = jnp.argmax(both.merit)
+    return describe(scene, look(kernel, scene, both.x[winner]), both.merit[winner], both.futures[winner])
+
+
+def describe(scene: Scene, star: Star, merit: jax.Array, future: jax.Array) -> Decision:
+    """A decision with its predicted steps: of the middle outcome, where a loss distinguishes outcomes."""
+    steps = future[future.shape[0] // 2] if future.ndim == 2 else future
+    mean = jnp.concatenate([star.mu[None], scene.mu[steps]])
+    variance = jnp.concatenate([star.var[None], jnp.diagonal(scene.cov)[steps]])
+    return Decision(star.x, merit, scene.eta, scene.points[steps], mean, jnp.sqrt(variance))
+
+
+def forbidden(scene: Scene, X: jax.Array) -> jax.Array:
+    """Which rows of X repeat an experiment that is done or pending, while evaluations are exact."""
+    done = jnp.arange(scene.post.X.shape[0]) < scene.post.observed
+    again = is_close(X, scene.post.X, done)
+    if scene.pending:
+        again = again | is_close(X, scene.points[-scene.pending :], scene.real[-scene.pending :])
+    return again & (scene.noise < NEGLIGIBLE_NOISE)

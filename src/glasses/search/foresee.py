@@ -1,0 +1,31 @@
+"""Predicting the rest of the run for a loss that does not look that far itself."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from glasses.compilation import program
+from glasses.lookahead.losses import Glasses
+from glasses.lookahead.scene import Scene, look
+from glasses.padding import MAX_HORIZON, horizon_size
+from glasses.search.cascade import describe, open_scene
+from glasses.search.decision import Decision
+from glasses.surrogate.kernels import Kernel
+from glasses.surrogate.posterior import Posterior
+
+
+def foresee(
+    kernel: Kernel, post: Posterior, x: np.ndarray, pending: np.ndarray, left: int, rng: np.random.Generator
+) -> Decision:
+    """The steps a kriging believer predicts after x, for all evaluations left."""
+    scene = open_scene(kernel, post, pending, 256, rng)
+    n = min(left, MAX_HORIZON)
+    return _foresee(scene, x, np.asarray(n), kernel=kernel, size=horizon_size(n))
+
+
+@program
+def _foresee(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, size: int) -> Decision:
+    loss, star = Glasses(), look(kernel, scene, x)
+    futures = loss.futures(scene, star, left, size)
+    return describe(scene, star, loss.merit(scene, star, futures, left), futures)

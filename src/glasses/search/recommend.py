@@ -1,0 +1,48 @@
+"""The answer at the end: the minimum of the posterior mean over the whole cube (the paper's final proposal)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from glasses.bfgs import minimize_batch
+from glasses.compilation import program
+from glasses.search.survey import separated_best
+from glasses.surrogate.kernels import Kernel
+from glasses.surrogate.posterior import Posterior, marginals, mean
+
+
+class Lowest(NamedTuple):
+    """Where the posterior mean is lowest, and what is predicted there."""
+
+    x: jax.Array
+    mean: jax.Array
+    sd: jax.Array
+
+
+@program
+def lowest_mean(post: Posterior, spread: jax.Array, *, kernel: Kernel) -> Lowest:
+    """argmin mu over the cube: from the best observed points and the best of ``spread``, by gradients."""
+    real = jnp.arange(post.X.shape[0]) < post.observed
+    starts = jnp.concatenate([post.X, spread])
+    usable = jnp.concatenate([real, jnp.ones(spread.shape[0], bool)])
+    value = jnp.where(usable, mean(kernel, post, starts), jnp.inf)
+    first = jnp.concatenate([starts[jnp.argmin(value)][None], starts[separated_best(-value, starts, 8)]])
+
+    def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
+        value, pull = jax.vjp(lambda X: mean(kernel, post, X), X)
+        return value, pull(jnp.ones_like(value))[0]
+
+    d = spread.shape[1]
+    found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=40, first_step=0.02, tolerance=1e-10)
+    x = found.x[jnp.argmin(found.f)]
+    mu, sd = marginals(kernel, post, x[None])
+    return Lowest(x, mu[0], sd[0])
+
+
+@program
+def predict(post: Posterior, X: jax.Array, *, kernel: Kernel) -> tuple[jax.Array, jax.Array]:
+    """Mean and sd of the latent function at the rows of X."""
+    return marginals(kernel, post, X)

@@ -1,0 +1,1 @@
+"""Gaussian-process surrogates: kernels, priors, fitting, and posteriors that can be conditioned again."""

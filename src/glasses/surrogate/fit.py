@@ -1,0 +1,207 @@
+"""Fitting a Gaussian process: maximum a posteriori or maximum likelihood, several starts in one compiled batch.
+
+Minimised over theta = (log lengthscales, log signal variance, log noise sd, constant mean, log bias variance):
+
+    J(theta) = 1/2 r^T (K + noise I)^-1 r + 1/2 log det(K + noise I) - log p(theta),   r = y - c       [eq:map]
+
+Priors of the default (inputs in the unit cube, outputs standardised):
+    log lengthscale ~ N(sqrt(2) - 3 + 1/2 log d, 3)   the mode of Hvarfner et al. (2024), growing with sqrt(d)
+    log signal      ~ N(0, 1),  c ~ N(0, 1)
+    noise sd        ~ Exponential(mean 0.05)          flat near zero: noise needs evidence, a rugged function is not enough
+Maximum likelihood has no prior; the box of ``_LIMITS`` bounds both.
+
+Gradient: dJ/dK = 1/2 ((K + noise I)^-1 - alpha alpha^T) is explicit [eq:trace], so reverse mode never enters the factorisation.
+Large data: with more than ``_SUBSET`` observations the starts compete on a subset (the best values and an even spread of the rest) and
+only the winner is polished on everything. Deterministic; no state is carried from one fit to the next.
+Cost: starts x passes x N^3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from glasses.bfgs import minimize_batch
+from glasses.compilation import program
+from glasses.padding import data_size, pad_rows
+from glasses.surrogate.kernels import Kernel, Matern52
+from glasses.surrogate.posterior import Hyper, Posterior, observed_covariance, posterior
+
+_SUBSET = 128
+_LENGTH, _SIGNAL, _NOISE, _BIAS = (0.005, 50.0), (1e-3, 1e3), (1e-4, 1.0), (1e-4, 1e3)
+
+
+class Prior(NamedTuple):
+    """Independent priors on theta; an infinite spread or scale means none."""
+
+    log_lengthscale: float
+    log_lengthscale_sd: float
+    log_signal_sd: float
+    mean_sd: float
+    noise_scale: float
+
+
+@dataclass(frozen=True)
+class MAP:
+    """Maximum a posteriori with the priors of the module's header."""
+
+    starts: int = 4
+
+    def prior(self, d: int) -> Prior:
+        return Prior(2**0.5 - 3.0 + 0.5 * float(np.log(d)), 3**0.5, 1.0, 1.0, 0.05)
+
+
+@dataclass(frozen=True)
+class MaximumLikelihood:
+    """Maximum likelihood, the best of several starts: the paper's fit."""
+
+    starts: int = 5
+
+    def prior(self, d: int) -> Prior:
+        return Prior(0.0, np.inf, np.inf, np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A model: what is assumed of the objective before any data.
+
+    ``noise`` is the standard deviation of an observation in the units of y: None learns it, 0 declares evaluations exact.
+    ``bias=True`` replaces the constant mean by a constant (bias) kernel, as in the paper.
+    """
+
+    kernel: Kernel = field(default_factory=Matern52)
+    fit: MAP | MaximumLikelihood = field(default_factory=MAP)
+    noise: float | None = None
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        if self.noise is not None and not (np.isfinite(self.noise) and self.noise >= 0):
+            raise ValueError(f"noise must be a standard deviation of at least 0, or None to learn it, got {self.noise!r}.")
+        if not (isinstance(self.fit.starts, int) and self.fit.starts >= 1):
+            raise ValueError(f"starts must be a whole number of at least 1, got {self.fit.starts!r}.")
+
+    def posterior(self, X: np.ndarray, y: np.ndarray, *, y_scale: float = 1.0) -> Posterior:
+        """Fit to inputs in the unit cube and standardised outputs (y_scale: what one unit of y was) and condition on them."""
+        X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+        N, d = X.shape
+        fixed = -1.0 if self.noise is None else (self.noise / y_scale) ** 2
+        prior = self.fit.prior(d)
+        starts = _starts(d, self.fit.starts, prior)
+        if N > _SUBSET:
+            chosen = _subset(y, _SUBSET)
+            few = (pad_rows(X[chosen], _SUBSET), pad_rows(y[chosen], _SUBSET), np.asarray(_SUBSET))
+            theta, _ = _fit(*few, starts, np.asarray(fixed), kernel=self.kernel, prior=prior, bias=self.bias, passes=60)
+            starts, passes = np.asarray(theta)[None], 15
+        else:
+            passes = 60
+        size = data_size(N)
+        data = (pad_rows(X, size), pad_rows(y, size), np.asarray(N))
+        _, post = _fit(*data, starts, np.asarray(fixed), kernel=self.kernel, prior=prior, bias=self.bias, passes=passes)
+        return post
+
+
+def hyper_from(theta: jax.Array, d: int, fixed_noise: jax.Array, bias: bool) -> Hyper:
+    """theta as hyperparameters; a fixed noise variance (>= 0) overrides the learned one."""
+    noise = jnp.where(fixed_noise >= 0, fixed_noise, jnp.exp(2.0 * theta[d + 1]))
+    return Hyper(
+        lengthscale=jnp.exp(theta[:d]),
+        signal=jnp.exp(theta[d]),
+        noise=noise,
+        mean=jnp.zeros(()) if bias else theta[d + 2],
+        bias=jnp.exp(theta[d + 3]) if bias else jnp.zeros(()),
+    )
+
+
+def objective(
+    theta: jax.Array,
+    X: jax.Array,
+    y: jax.Array,
+    count: jax.Array,
+    fixed_noise: jax.Array,
+    *,
+    kernel: Kernel,
+    prior: Prior,
+    bias: bool,
+) -> jax.Array:
+    """J(theta), [eq:map], up to a constant."""
+    d = X.shape[1]
+    hyper = hyper_from(theta, d, fixed_noise, bias)
+    K = observed_covariance(kernel, hyper, X, count)
+    r = jnp.where(jnp.arange(X.shape[0]) < count, y - hyper.mean, 0.0)
+    z = (theta[:d] - prior.log_lengthscale) / prior.log_lengthscale_sd
+    penalty = 0.5 * jnp.sum(z * z) + 0.5 * (theta[d] / prior.log_signal_sd) ** 2
+    penalty += jnp.exp(theta[d + 1]) / prior.noise_scale + 0.5 * (theta[d + 2] / prior.mean_sd) ** 2
+    return _half_deviance(K, r) + penalty
+
+
+@jax.custom_vjp
+def _half_deviance(K: jax.Array, r: jax.Array) -> jax.Array:
+    return _half_deviance_forward(K, r)[0]
+
+
+def _half_deviance_forward(K: jax.Array, r: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    L = jnp.linalg.cholesky(K)
+    inverse_L = jax.scipy.linalg.solve_triangular(L, jnp.eye(K.shape[0]), lower=True)
+    alpha = inverse_L.T @ (inverse_L @ r)
+    return 0.5 * r @ alpha + jnp.sum(jnp.log(jnp.diagonal(L))), (inverse_L, alpha)
+
+
+def _half_deviance_backward(kept: tuple[jax.Array, jax.Array], g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    inverse_L, alpha = kept
+    return 0.5 * g * (inverse_L.T @ inverse_L - alpha[:, None] * alpha[None, :]), g * alpha  # [eq:trace]
+
+
+_half_deviance.defvjp(_half_deviance_forward, _half_deviance_backward)
+
+
+@program
+def _fit(
+    X: jax.Array,
+    y: jax.Array,
+    count: jax.Array,
+    starts: jax.Array,
+    fixed: jax.Array,
+    *,
+    kernel: Kernel,
+    prior: Prior,
+    bias: bool,
+    passes: int,
+) -> tuple[jax.Array, Posterior]:
+    """The best theta over all starts, and the posterior it gives."""
+    d = X.shape[1]
+
+    def one(theta: jax.Array) -> jax.Array:
+        return objective(theta, X, y, count, fixed, kernel=kernel, prior=prior, bias=bias)
+
+    def batch(thetas: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.map(jax.value_and_grad(one), thetas)
+
+    limits = np.log(np.array([_LENGTH] * d + [_SIGNAL, _NOISE, (np.exp(-5.0), np.exp(5.0)), _BIAS]))
+    found = minimize_batch(
+        batch, starts, jnp.asarray(limits[:, 0]), jnp.asarray(limits[:, 1]), passes=passes, first_step=0.5, tolerance=1e-7
+    )
+    theta = found.x[jnp.argmin(found.f)]
+    return theta, posterior(kernel, hyper_from(theta, d, fixed, bias), X, y, count)
+
+
+def _starts(d: int, count: int, prior: Prior) -> np.ndarray:
+    """Deterministic starts: the centre of the prior first, then short, long and noisy explanations, then a spread."""
+    centre = prior.log_lengthscale if np.isfinite(prior.log_lengthscale_sd) else float(np.log(0.3 * np.sqrt(d)))
+    shapes = [(0.0, 1e-3), (-1.2, 1e-3), (1.2, 1e-3), (0.0, 0.2)]
+    rng = np.random.default_rng(0)
+    while len(shapes) < count:
+        shapes.append((rng.uniform(-2.0, 2.0), float(np.exp(rng.uniform(np.log(1e-3), np.log(0.3))))))
+    rows = [[centre + shift] * d + [0.0, np.log(noise), 0.0, 0.0] for shift, noise in shapes[:count]]
+    return np.array(rows)
+
+
+def _subset(y: np.ndarray, size: int) -> np.ndarray:
+    """Indices of the ``size // 4`` best values and an even spread over the order of arrival."""
+    best = np.argsort(y, kind="stable")[: size // 4]
+    rest = np.setdiff1d(np.arange(y.size), best)
+    spread = rest[np.linspace(0, rest.size - 1, size - best.size).round().astype(int)]
+    return np.sort(np.concatenate([best, spread]))
