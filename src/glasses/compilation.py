@@ -21,11 +21,12 @@ import platform
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
-import jaxlib
+
 from jax.experimental import serialize_executable
 
 _EVERY: list[Program] = []
@@ -61,7 +62,7 @@ class Program:
         folder = cache_folder()
         if folder is None:
             return lowered.compile()
-        identity = "\n".join([jax.__version__, jaxlib.__version__, _machine(), lowered.as_text()])
+        identity = "\n".join([jax.__version__, version("jaxlib"), _machine(), lowered.as_text()])
         path = folder / f"{self.name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
         found = _load(path)
         if found is not None:

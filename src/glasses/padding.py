@@ -2,8 +2,8 @@
 
 Compiled programs know only these sizes, so a run of 30 evaluations compiles a handful of programs. What is padded is masked by
 counts (``Posterior.observed``) or flags, and a test proves that padding never changes a result. Growth: data is doubled (a decision at
-N costs what one at the next size costs, at most 8 times the work for N^3 terms, in practice less than twice), the horizon is
-padded to a power of two, pending points to a few sizes.
+N costs what one at the next size costs), the horizon and the pending points are padded to a few sizes. Predicting the steps
+costs what the true horizon costs (its loop ends there); only the expectation is paid for the padded one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 MAX_HORIZON = 128  # evaluations planned ahead; a longer budget is planned for its next 128
 _SMALLEST_DATA = 32
-_HORIZONS = (8, 16, 32, 64, MAX_HORIZON)
+_HORIZONS = (8, 32, MAX_HORIZON)
 _PENDING = (0, 4, 16, 64, 128)
 
 

@@ -12,7 +12,12 @@ and EP for a Gaussian on an orthant (Cunningham, Hennig, Lacoste-Julien 2011) gi
 centred at eta (hence shift equivariant, which the paper's formula is not) and normalised (hence stable in n).
 
 Certificate: the exact masses sum to one, so c = |sum_k Z_k - 1| measures EP's error for free. What matters is c relative to the
-probability of an improvement, sum_{j>=1} Z_j: when an improvement is rare, R_0 hides every error of the others.
+probability of an improvement, sum_{j>=1} Z_j: when an improvement is rare, R_0 hides every error of the others. Errors can also
+cancel in the sum, so a second free identity is asked for: dZ_i/dm_j is a Hessian and must be symmetric,
+
+    a = 1/2 sum_ij |dZ_i/dm_j - dZ_j/dm_i| s_i s_j / gain                      [eq:symmetry]
+
+and max_j EI_j <= gain <= sum_j EI_j. EP is trusted where it converged, c <= threshold sum_{j>=1} Z_j, a <= 2 threshold and the bounds hold.
 
 Gradients, exact for exact masses: dE/dm_j = Z_j, dE/deta = Z_0, dE/dS_ij = 1/2 dZ_i/dm_j, and at an EP fixed point
 dlogZ/dmu_w = nu - tau m_w with the sites held constant (no unrolling).                                   [eq:grad]
@@ -57,9 +62,9 @@ class Regions(NamedTuple):
 
 @dataclass(frozen=True)
 class EP:
-    """Expected minimum by EP; where it did not converge or its certificate is above ``threshold``, ``fallback`` answers.
+    """Expected minimum by EP; where it is not trusted (see the module's header), ``fallback`` answers.
 
-    The certificate is judged relative to the probability of an improvement. ``fallback=None`` keeps EP's own number.
+    ``fallback=None`` keeps EP's own number.
     """
 
     threshold: float = 0.01
@@ -112,10 +117,12 @@ class EP:
         sd = jnp.sqrt(jnp.diagonal(S))
         log_ei = jnp.where(valid, jnp.log(sd) + log_h(-m / sd), -jnp.inf) + jnp.log(scale)
         slack = jnp.log1p(self.threshold)
+        skew = 0.5 * jnp.sum(jnp.abs(d_mass - d_mass.T) * (sd[:, None] * sd[None, :]) * scale**2)
+        symmetric = skew <= 2.0 * self.threshold * jnp.exp(log_gain)
         bounded = (log_gain <= jax.scipy.special.logsumexp(log_ei) + slack) & (log_gain >= jnp.max(log_ei) - slack)
         finite = jnp.isfinite(log_gain)
         converged = converged & finite
-        trusted = converged & bounded & (certificate <= self.threshold * improving)
+        trusted = converged & bounded & symmetric & (certificate <= self.threshold * improving)
         log_gain = jnp.where(finite, log_gain, jnp.max(log_ei))
         return Regions(log_gain, log_masses, d_mass, certificate, converged, trusted)
 
@@ -129,7 +136,7 @@ class EP:
             return precision, w[i] / Sigma[i, i] - nu[i]
 
         def site(i, state):  # type: ignore[no-untyped-def]
-            Sigma, w, tau, nu = state
+            Sigma, w, tau, nu, log_det = state
             precision, shift = cavity(Sigma, w, tau, nu, i)
             sd = precision**-0.5
             z = shift * sd
@@ -142,7 +149,7 @@ class EP:
             column, own = Sigma[:, i], 1.0 + d_tau * Sigma[i, i]
             w = w + column * ((d_nu - d_tau * w[i]) / own)
             Sigma = Sigma - (d_tau / own) * column[:, None] * column[None, :]
-            return Sigma, w, tau.at[i].set(new_tau), nu.at[i].set(new_nu)
+            return Sigma, w, tau.at[i].set(new_tau), nu.at[i].set(new_nu), log_det + jnp.log(own)
 
         def sweep(state):  # type: ignore[no-untyped-def]
             sites, count, _ = state
@@ -154,17 +161,14 @@ class EP:
             return (state[1] < self.max_sweeps) & (state[2] > self.tolerance)
 
         zero = jnp.zeros(n)
-        start = ((C, mu, zero, zero), jnp.asarray(0), jnp.asarray(jnp.inf))
-        (Sigma, w, tau, nu), _, change = jax.lax.while_loop(going, sweep, start)
+        start = ((C, mu, zero, zero, jnp.zeros(())), jnp.asarray(0), jnp.asarray(jnp.inf))
+        (Sigma, w, tau, nu, log_det), _, change = jax.lax.while_loop(going, sweep, start)
 
         diagonal = jnp.diagonal(Sigma)
         precision = jnp.maximum(1.0 / diagonal - tau, 1e-300)
         shift = w / diagonal - nu
         log_site = log_ndtr(shift * precision**-0.5) + 0.5 * jnp.log1p(tau / precision)
         log_site += 0.5 * shift**2 / precision - 0.5 * (shift + nu) ** 2 / (precision + tau)
-        root = jnp.sqrt(tau)
-        B = jnp.eye(n) + root[:, None] * C * root[None, :]
-        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(B))))
         d_log = nu - tau * w
         log_mass = jnp.sum(jnp.where(valid, log_site, 0.0)) - 0.5 * log_det + 0.5 * (mu @ d_log + nu @ w)
         good = jnp.isfinite(log_mass)

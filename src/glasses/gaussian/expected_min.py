@@ -4,7 +4,8 @@
     n > 2       QMC conditioned on an improvement (``qmc``): relative error of the gain below 1 % at the default size
     EP()        the paper's method (``ep``), with its certificate and QMC as a safety net
 
-Derivatives come with the value: dE/dmean_j = Z_j (the mass of the region where y_j is the smallest), dE/deta = Z_0, dE/dcov.
+Derivatives come with the value: dE/dmean_j = Z_j (the mass of the region where y_j is the smallest), dE/deta = Z_0, dE/dcov. Those of QMC are
+the exact derivatives of its value, so they carry its sampling error; the masses are the same numbers made non-negative and normalised.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def expected_min(mean: Any, cov: Any, eta: Any, method: QMC | EP | None = None) 
     found = [np.asarray(a) for a in _batch(*flat, method=method or QMC())]
     if method is None and n <= 2:
         found = _with_closed_form(found, *flat)
-    log_gain, masses, certificate, status, d_cov = found
+    log_gain, masses, certificate, status, d_mean, d_cov, d_eta = found
     gain = np.exp(log_gain)
 
     def shaped(a: np.ndarray) -> Any:
@@ -104,29 +105,31 @@ def expected_min(mean: Any, cov: Any, eta: Any, method: QMC | EP | None = None) 
         masses=shaped(masses),
         certificate=shaped(certificate),
         status=shaped(status),
-        d_mean=shaped(masses[:, 1:]),
+        d_mean=shaped(d_mean),
         d_cov=shaped(d_cov),
-        d_eta=shaped(masses[:, 0]),
+        d_eta=shaped(d_eta),
     )
 
 
 @program
 def _batch(m: jax.Array, S: jax.Array, eta: jax.Array, *, method: QMC | EP) -> tuple[jax.Array, ...]:
-    """log gain, masses, certificate, status and d_cov of every problem, one after the other: memory does not grow with the batch."""
+    """log gain, masses, certificate, status and derivatives of every problem, one after the other: memory does not grow with the batch."""
     valid = jnp.ones(m.shape[-1], bool)
 
     def one(problem: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         m, S, eta = problem
         log_gain, (d_m, d_S, d_eta) = jax.value_and_grad(method.log_gain, argnums=(0, 1, 2))(m, S, eta, valid)
         gain = jnp.exp(log_gain)
-        masses = jnp.concatenate([jnp.clip(1.0 - gain * d_eta, 0.0, 1.0)[None], -gain * d_m])
+        d_m, d_eta = -gain * d_m, 1.0 - gain * d_eta
+        masses = jnp.maximum(jnp.concatenate([d_eta[None], d_m]), 0.0)
+        masses = masses / jnp.sum(masses)
         d_S = -0.5 * gain * (d_S + d_S.T)
         if isinstance(method, QMC):
-            return log_gain, masses, _spread(m, S, eta, valid, method), jnp.asarray(int(Status.CONVERGED)), d_S
+            return log_gain, masses, _spread(m, S, eta, valid, method), jnp.asarray(int(Status.CONVERGED)), d_m, d_S, d_eta
         found = method.regions(m, S, eta, valid)
         failed = Status.NOT_CONVERGED if method.fallback is None else Status.FELL_BACK
         status = jnp.where(found.trusted, int(Status.CONVERGED), int(failed))
-        return log_gain, masses, found.certificate, status, d_S
+        return log_gain, masses, found.certificate, status, d_m, d_S, d_eta
 
     return jax.lax.map(one, (m, S, eta))
 
@@ -142,12 +145,13 @@ def _spread(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, method
 
 def _with_closed_form(found: list[np.ndarray], m: np.ndarray, S: np.ndarray, eta: np.ndarray) -> list[np.ndarray]:
     """Replace QMC by the closed forms; for n = 1 they are the same number."""
-    log_gain, masses, certificate, status, d_cov = (a.copy() for a in found)
+    log_gain, masses, certificate, status, d_mean, d_cov, d_eta = (a.copy() for a in found)
     if m.shape[1] == 1:
-        return [log_gain, masses, np.zeros_like(certificate), np.full_like(status, Status.EXACT), d_cov]
+        return [log_gain, masses, np.zeros_like(certificate), np.full_like(status, Status.EXACT), d_mean, d_cov, d_eta]
     gain, exact = pair_gain(m, S, eta)
     scale = np.sqrt(np.max(np.diagonal(S, axis1=1, axis2=2), axis=1)) + np.max(np.abs(m - eta[:, None]), axis=1)
     good = gain > _CLOSED_FORM_DIGITS * scale
     log_gain[good] = np.log(gain[good])
     masses[good], certificate[good], status[good] = exact[good], 0.0, Status.EXACT
-    return [log_gain, masses, certificate, status, d_cov]
+    d_mean[good], d_eta[good] = exact[good, 1:], exact[good, 0]
+    return [log_gain, masses, certificate, status, d_mean, d_cov, d_eta]

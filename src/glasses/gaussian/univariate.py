@@ -101,6 +101,7 @@ def improvement_quantiles(z: jax.Array, table: jax.Array) -> jax.Array:
     place = (theta + _REACH) * ((_KNOTS - 1) / (2 * _REACH))
     cell = jnp.clip(jnp.floor(place).astype(int), 0, _KNOTS - 2)
     f = (place - cell)[..., None]
+    table = jnp.asarray(table)
     rows = [table[cell + k] for k in range(4)]  # the table has one extra knot on either side
     slope1, slope2 = 0.5 * (rows[2] - rows[0]), 0.5 * (rows[3] - rows[1])
     bend = 3.0 * (rows[2] - rows[1]) - 2.0 * slope1 - slope2
@@ -110,10 +111,10 @@ def improvement_quantiles(z: jax.Array, table: jax.Array) -> jax.Array:
     return ratio * _size(inside)[..., None] + (z - inside)[..., None]
 
 
-def _size(z):  # type: ignore[no-untyped-def]
+def _size(z: jax.Array) -> jax.Array:
     """Order of magnitude of a draw from [eq:p]: z for z >> 0, 1 / |z| for z << 0; the positive root of q^2 - z q - 1."""
-    root = (z * z + 4.0) ** 0.5
-    return 0.5 * (z + root) if isinstance(z, float) else jnp.where(z > 0, 0.5 * (z + root), 2.0 / (root - z))
+    root = jnp.sqrt(z * z + 4.0)
+    return jnp.where(z > 0, 0.5 * (z + root), 2.0 / (root - z))
 
 
 @lru_cache(maxsize=8)
@@ -122,7 +123,7 @@ def improvement_table(levels: tuple[float, ...]) -> np.ndarray:
     step = 2 * _REACH / (_KNOTS - 1)
     z = np.sinh(-_REACH + step * np.arange(-1, _KNOTS + 1))[:, None]
     target = np.log1p(-np.asarray(levels))[None, :]
-    root = np.sqrt(z * z + 4.0)
+    root = np.sqrt(z * z + 4.0)  # as ``_size``
     size = np.where(z > 0, 0.5 * (z + root), 2.0 / (root - z))
     low, high = np.zeros((z.size, target.size)), np.full((z.size, target.size), 60.0)
     log_mass = _log_h_numpy(z)

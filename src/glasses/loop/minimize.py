@@ -41,7 +41,7 @@ def minimize(
     optimizer = Optimizer(
         bounds, budget=budget, n_initial=n_initial, x0=x0, y0=y0, loss=loss, model=model, search=search, seed=seed
     )
-    report = _Table(optimizer) if verbose else None
+    report = Table(optimizer) if verbose else None
     while optimizer.remaining:
         x = optimizer.ask()
         try:
@@ -49,7 +49,7 @@ def minimize(
         except BaseException as error:
             error.result = optimizer.result()  # type: ignore[attr-defined]
             error.add_note(
-                f"{len(optimizer.result().func_vals)} evaluations were done before; they are in this exception's attribute `result`."
+                f"{len(optimizer.values)} evaluations were done before; they are in this exception's attribute `result`."
             )
             raise
         try:
@@ -83,7 +83,7 @@ def _ended(optimizer: Optimizer, status: int, message: str) -> Result:
     return result
 
 
-class _Table:
+class Table:
     """One printed line per evaluation."""
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -92,7 +92,7 @@ class _Table:
         print(f"{'eval':>5} {'left':>5} {'value':>13} {'best':>13} {'seconds':>8}  point", flush=True)
 
     def row(self, x: Any) -> None:
-        values = self.optimizer._y
+        values = self.optimizer.values
         star = "*" if values[-1] == min(values) else " "
         point = ", ".join(f"{k}={v:.4g}" for k, v in x.items()) if isinstance(x, dict) else ", ".join(f"{v:.4g}" for v in x)
         seconds = time.perf_counter() - self.start

@@ -115,6 +115,11 @@ class Optimizer:
         """Points asked for and not told yet."""
         return [self.space.form(x) for x in self._pending]
 
+    @property
+    def values(self) -> list[float]:
+        """The values told so far, in order of arrival."""
+        return list(self._y)
+
     def ask(self, n: int | None = None) -> Any:
         """The next point, or a list of the next n points; each becomes pending until it is told."""
         count = 1 if n is None else _whole("n", n, 1)
@@ -134,10 +139,10 @@ class Optimizer:
     def tell(self, x: Any, y: Any) -> None:
         """Record one evaluation or several: points asked for or not, in any order."""
         points, single = self.space.read(x)
-        values = [y] if single and not _holds_one(y) else _as_list(y, "y")
-        if len(values) != len(points):
-            raise ValueError(f"x holds {len(points)} points and y {len(values)} values: give one value per point.")
-        numbers = [_checked_value(v, "y" if single else f"y[{i}]") for i, v in enumerate(values)]
+        given = [y] if single and not _holds_one(y) else _as_list(y, "y")
+        if len(given) != len(points):
+            raise ValueError(f"x holds {len(points)} points and y {len(given)} values: give one value per point.")
+        numbers = [_checked_value(v, "y" if single else f"y[{i}]") for i, v in enumerate(given)]
         pending = list(self._pending)
         for point in points:
             match = _index_of(self.space.to_unit(point), [self.space.to_unit(p) for p in pending])
@@ -192,14 +197,14 @@ class Optimizer:
                 self.model.kernel, self._fitted(), np.asarray(decision.x), self._pending_unit(), left, self._rng(2)
             )
         centre, scale = self._units()
-        steps = np.asarray(decision.steps)[: left - 1]
-        unit = np.concatenate([np.asarray(decision.x)[None], steps])
-        gain = math.exp(float(decision.merit)) if self.loss.is_gain else None
+        steps = decision.steps[: left - 1]
+        unit = np.concatenate([decision.x[None], steps])
+        gain = math.exp(decision.merit) if self.loss.is_gain else None
         return Plan(
             points=[self.space.form(x) for x in self.space.from_unit(self.space.snap(unit))],
-            mean=centre + scale * np.asarray(decision.mean)[: len(unit)],
-            sd=scale * np.asarray(decision.sd)[: len(unit)],
-            expected_best=None if gain is None else centre + scale * (float(decision.eta) - gain),
+            mean=centre + scale * decision.mean[: len(unit)],
+            sd=scale * decision.sd[: len(unit)],
+            expected_best=None if gain is None else centre + scale * (decision.eta - gain),
         )
 
     def _opening(self) -> bool:
@@ -211,7 +216,7 @@ class Optimizer:
             return self._first[0]
         if self._opening():
             return self._design(len(self._y) + len(self._pending))
-        return self.space.from_unit(self.space.snap(np.asarray(self._decide().x)))
+        return self.space.from_unit(self.space.snap(self._decide().x))
 
     def _design(self, k: int) -> np.ndarray:
         """Point k of the initial design: one Sobol sequence per seed."""

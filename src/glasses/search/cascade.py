@@ -11,7 +11,7 @@ repetition worth something. One compiled program per loss, data size and horizon
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
 from glasses.lookahead.scene import Scene, Star, is_close, look, star_at
 from glasses.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
-from glasses.search.decision import Decision
+from glasses.search.decision import Decision, Valued, conclude
 from glasses.search.survey import cover, neighbourhood, separated_best, survey
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior
@@ -57,20 +57,12 @@ class Cascade:
         n = planned(loss, left)
         size, left_now = horizon_size(n), np.asarray(n)
         if loss.steps == 1:
-            return _choose_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished)
+            return conclude(scene, _best_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished))
         chosen = _screen(scene, left_now, size=size, count=self.valued)
         valued = _value(scene, chosen, np.asarray(self.valued), left_now, kernel=kernel, loss=loss, size=size)
         polished = _polish(scene, valued, left_now, kernel=kernel, loss=loss, count=self.polished)
         again = _value(scene, polished, np.asarray(self.polished), left_now, kernel=kernel, loss=loss, size=size)
-        return _pick(scene, again, valued, left_now, kernel=kernel)
-
-
-class Valued(NamedTuple):
-    """Points with their merits and the futures they were valued under."""
-
-    x: jax.Array
-    merit: jax.Array
-    futures: Any
+        return conclude(scene, again, valued)
 
 
 def planned(loss: Loss, left: int) -> int:
@@ -88,7 +80,7 @@ def open_scene(kernel: Kernel, post: Posterior, pending: np.ndarray, places: int
 
 
 @program
-def _choose_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, polished: int) -> Decision:
+def _best_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, polished: int) -> Valued:
     """Value every place, polish the best well-separated ones."""
     candidates = scene.points[: scene.points.shape[0] - scene.pending]
 
@@ -111,7 +103,8 @@ def _choose_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss,
     after = jnp.where(forbidden(scene, found.x), -jnp.inf, -found.f)
     all_merit, all_x = jnp.concatenate([after, merit]), jnp.concatenate([found.x, candidates])
     winner = jnp.argmax(all_merit)
-    return describe(scene, look(kernel, scene, all_x[winner]), all_merit[winner], jnp.zeros(0, int))
+    star = look(kernel, scene, all_x[winner])
+    return Valued(star.x[None], all_merit[winner][None], star.mu[None], jnp.sqrt(star.var)[None], jnp.zeros((1, 0), int))
 
 
 @program
@@ -137,21 +130,21 @@ def _screen(scene: Scene, left: jax.Array, *, size: int, count: int) -> jax.Arra
 def _value(scene: Scene, X: jax.Array, count: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> Valued:
     """Merit of the first ``count`` rows of X, each under its own future; -inf for the rest and for repetitions."""
 
-    def value(x: jax.Array) -> tuple[jax.Array, Any]:
+    def value(x: jax.Array) -> Valued:
         star = look(kernel, scene, x)
         futures = loss.futures(scene, star, left, size)
-        return loss.merit(scene, star, futures, left), futures
+        return Valued(x, loss.merit(scene, star, futures, left), star.mu, jnp.sqrt(star.var), futures)
 
     shapes = jax.eval_shape(value, X[0])
     M = X.shape[0]
     blank = jax.tree.map(lambda a: jnp.zeros((M, *a.shape), a.dtype), shapes)
 
-    def fill(i: jax.Array, kept: Any) -> Any:
+    def fill(i: jax.Array, kept: Valued) -> Valued:
         return jax.tree.map(lambda all_, one: all_.at[i].set(one), kept, value(X[i]))
 
-    merit, futures = jax.lax.fori_loop(0, count, fill, blank)
+    valued = jax.lax.fori_loop(0, count, fill, blank)
     worthless = (jnp.arange(M) >= count) | forbidden(scene, X)
-    return Valued(X, jnp.where(worthless, -jnp.inf, merit), futures)
+    return valued._replace(x=X, merit=jnp.where(worthless, -jnp.inf, valued.merit))
 
 
 @program
@@ -170,22 +163,6 @@ def _polish(scene: Scene, valued: Valued, left: jax.Array, *, kernel: Kernel, lo
     d = valued.x.shape[1]
     found = minimize_batch(descend, valued.x[top], jnp.zeros(d), jnp.ones(d), passes=8, first_step=0.01)
     return valued.x.at[:count].set(found.x)
-
-
-@program
-def _pick(scene: Scene, polished: Valued, valued: Valued, left: jax.Array, *, kernel: Kernel) -> Decision:
-    """The best of both rounds."""
-    both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), polished, valued)
-    winner = jnp.argmax(both.merit)
-    return describe(scene, look(kernel, scene, both.x[winner]), both.merit[winner], both.futures[winner])
-
-
-def describe(scene: Scene, star: Star, merit: jax.Array, future: jax.Array) -> Decision:
-    """A decision with its predicted steps: of the middle outcome, where a loss distinguishes outcomes."""
-    steps = future[future.shape[0] // 2] if future.ndim == 2 else future
-    mean = jnp.concatenate([star.mu[None], scene.mu[steps]])
-    variance = jnp.concatenate([star.var[None], jnp.diagonal(scene.cov)[steps]])
-    return Decision(star.x, merit, scene.eta, scene.points[steps], mean, jnp.sqrt(variance))
 
 
 def forbidden(scene: Scene, X: jax.Array) -> jax.Array:

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
 
 from glasses.acquisition.myopic import Loss
+from glasses.lookahead.scene import Scene
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
+
+
+class Valued(NamedTuple):
+    """Points with their merits and the futures they were valued under; one row each."""
+
+    x: jax.Array
+    merit: jax.Array  # larger is better; log(eta - Lambda) for an expected minimum
+    mean: jax.Array
+    sd: jax.Array
+    futures: Any  # places of the scene: (M, H - 1), or (M, nodes, H - 1) where a loss distinguishes outcomes
 
 
 class Decision(NamedTuple):
     """One decision, in the units of the unit cube and of standardised outputs."""
 
-    x: jax.Array  # (d,)
-    merit: jax.Array  # larger is better; log(eta - Lambda) for an expected minimum
-    eta: jax.Array
-    steps: jax.Array  # (n - 1, d): where the following evaluations are predicted to go
-    mean: jax.Array  # (n,) posterior mean at x and the steps
-    sd: jax.Array  # (n,)
+    x: np.ndarray  # (d,)
+    merit: float
+    eta: float
+    steps: np.ndarray  # (H - 1, d): where the following evaluations are predicted to go; only the first n - 1 count
+    mean: np.ndarray  # (H,) posterior mean at x and the steps
+    sd: np.ndarray  # (H,)
+
+
+def conclude(scene: Scene, *rounds: Valued) -> Decision:
+    """The best point of all rounds, the first on a tie, with its predicted steps (those of the middle outcome)."""
+    merit = np.concatenate([np.asarray(each.merit) for each in rounds])
+    winner = int(np.argmax(merit))
+    row = winner
+    for each in rounds:
+        if row < len(each.merit):
+            break
+        row -= len(each.merit)
+    steps = np.asarray(each.futures)[row]
+    steps = steps[steps.shape[0] // 2] if steps.ndim == 2 else steps
+    mean = np.append(np.asarray(each.mean)[row], np.asarray(scene.mu)[steps])
+    sd = np.append(np.asarray(each.sd)[row], np.sqrt(np.diagonal(np.asarray(scene.cov)))[steps])
+    return Decision(np.asarray(each.x)[row], float(merit[winner]), float(scene.eta), np.asarray(scene.points)[steps], mean, sd)
 
 
 class Search(Protocol):

@@ -17,8 +17,8 @@ from glasses.acquisition.myopic import Loss
 from glasses.compilation import program
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import horizon_size
-from glasses.search.cascade import describe, forbidden, open_scene, planned
-from glasses.search.decision import Decision
+from glasses.search.cascade import forbidden, open_scene, planned
+from glasses.search.decision import Decision, Valued, conclude
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
 
@@ -50,26 +50,20 @@ class Direct:
             return float(_loss_at(scene, x, n, kernel=kernel, loss=loss, size=size)[0])
 
         d = post.X.shape[1]
+        samples = self.evaluations
         found = direct(
-            value,
-            [(0.0, 1.0)] * d,
-            maxfun=self.evaluations,
-            maxiter=self.evaluations,
-            locally_biased=self.locally_biased,
-            vol_tol=0.0,
+            value, [(0.0, 1.0)] * d, maxfun=samples, maxiter=samples, locally_biased=self.locally_biased, vol_tol=0.0
         )
-        return _loss_at(scene, found.x, n, kernel=kernel, loss=loss, size=size)[1]
+        return conclude(scene, _loss_at(scene, found.x, n, kernel=kernel, loss=loss, size=size)[1])
 
 
 @program
-def _loss_at(
-    scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int
-) -> tuple[jax.Array, Decision]:
-    """The loss at one point, up to a constant, and the decision it would be."""
+def _loss_at(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> tuple[jax.Array, Valued]:
+    """The loss at one point, up to a constant, and the point as a valued one."""
     star = look(kernel, scene, x)
     futures = loss.futures(scene, star, left, size)
     merit = loss.merit(scene, star, futures, left)
     value = -jnp.exp(merit) if loss.is_gain else -merit
     value = jnp.where(jnp.isfinite(value) & ~forbidden(scene, x[None])[0], value, _WORST)
-    steps = jnp.zeros(0, int) if isinstance(futures, tuple) else futures
-    return value, describe(scene, star, merit, steps)
+    steps = jnp.zeros((1, 0), int) if isinstance(futures, tuple) else futures[None]
+    return value, Valued(x[None], merit[None], star.mu[None], jnp.sqrt(star.var)[None], steps)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from glasses.compilation import program
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import MAX_HORIZON, horizon_size
-from glasses.search.cascade import describe, open_scene
-from glasses.search.decision import Decision
+from glasses.search.cascade import open_scene
+from glasses.search.decision import Decision, Valued, conclude
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
 
@@ -21,11 +22,12 @@ def foresee(
     """The steps a kriging believer predicts after x, for all evaluations left."""
     scene = open_scene(kernel, post, pending, 256, rng)
     n = min(left, MAX_HORIZON)
-    return _foresee(scene, x, np.asarray(n), kernel=kernel, size=horizon_size(n))
+    return conclude(scene, _foresee(scene, x, np.asarray(n), kernel=kernel, size=horizon_size(n)))
 
 
 @program
-def _foresee(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, size: int) -> Decision:
+def _foresee(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, size: int) -> Valued:
     loss, star = Glasses(), look(kernel, scene, x)
     futures = loss.futures(scene, star, left, size)
-    return describe(scene, star, loss.merit(scene, star, futures, left), futures)
+    merit = loss.merit(scene, star, futures, left)
+    return Valued(x[None], merit[None], star.mu[None], jnp.sqrt(star.var)[None], futures[None])

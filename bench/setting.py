@@ -1,0 +1,36 @@
+"""The common ground of all measurements: one thread, one data set per repetition, CPU seconds."""
+
+import os
+
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NPROC": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
+
+
+def use_one_thread() -> None:
+    """Before anything numerical is imported."""
+    os.environ.update(ONE_THREAD)
+
+
+def data(n, d, seed):
+    """n evaluations of a smooth function with several minima, on the unit cube."""
+    import numpy as np
+
+    rng = np.random.default_rng([seed, n, d])
+    X = rng.random((n, d))
+    W = rng.standard_normal((3, d)) * 4 / np.sqrt(d)
+    y = np.sin(X @ W[0]) + np.cos(X @ W[1]) + 0.5 * np.sin(2 * X @ W[2])
+    return X, y
+
+
+def cpu_seconds(action):
+    """CPU seconds of one call."""
+    import time
+
+    start = time.process_time()
+    action()
+    return time.process_time() - start

@@ -1,0 +1,5 @@
+"""``python -m glasses`` runs the demonstration."""
+
+from glasses.demo import main
+
+main()

@@ -1,0 +1,79 @@
+"""The demonstration behind ``make run``: tuning a controller by simulation, planned to the last evaluation.
+
+An inverted pendulum is held upright by a motor with limited force and a delay of 40 ms, after a push. Two gains are tuned; the
+objective is the logarithm of the accumulated error plus effort. Gains that are too small let it fall, gains that are too large make the
+delay shake it apart, and in between several compromises compete.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+from glasses.loop.minimize import Table
+from glasses.loop.optimizer import Optimizer
+from glasses.loop.result import Plan
+from glasses.plot import RunData, draw_run, run_data
+
+BOUNDS = {"stiffness": (0.0, 80.0), "damping": (0.0, 16.0)}
+BUDGET = 30
+PLAN_AT = 10  # evaluations done when the plan is drawn
+
+
+def pendulum(stiffness: float, damping: float) -> float:
+    """log10 of the cost of five seconds of balancing, by a fine integration."""
+    step, delay, limit = 1e-3, 40, 12.0
+    angle, speed, cost = 0.25, 0.0, 0.0
+    past = [0.0] * delay
+    for k in range(5000):
+        command = -(stiffness * angle + damping * speed)
+        force = past[k % delay]
+        past[k % delay] = max(-limit, min(limit, command))
+        if k == 2500:
+            speed += 1.0
+        speed += step * (9.81 * math.sin(angle) + force * math.cos(angle) - 0.1 * speed)
+        angle += step * speed
+        if abs(angle) > math.pi / 2:
+            angle, speed = math.copysign(math.pi / 2, angle), 0.0
+        cost += step * (angle * angle + 2e-4 * force * force)
+    return math.log10(cost)
+
+
+def main(folder: Path = Path("glasses-run")) -> None:
+    """Optimise, print a live table, and write a picture."""
+    print(
+        f"Tuning {' and '.join(BOUNDS)} of a balancing controller: {BUDGET} evaluations, each planned for all that are left.\n"
+    )
+    start = time.perf_counter()
+    optimizer = Optimizer(BOUNDS, budget=BUDGET, seed=2016)
+    table = Table(optimizer)
+    plan: Plan | None = None
+    moments: list[tuple[str, RunData]] = []
+    while optimizer.remaining:
+        if len(optimizer.values) == PLAN_AT:
+            plan = optimizer.plan()
+            moments.append((f"The plan after {PLAN_AT} of {BUDGET} evaluations", run_data(optimizer, plan)))
+        x = optimizer.ask()
+        optimizer.tell(x, pendulum(**x))
+        table.row(x)
+    result = optimizer.result()
+    moments.append((f"After all {BUDGET} evaluations", run_data(optimizer)))
+    print(f"\n{result.message} {time.perf_counter() - start:.0f} s in all.")
+    print(f"best observed  {_point(result.x)}  value {result.fun:.5f}")
+    print(
+        f"recommended    {_point(result.recommended.x)}  predicted {result.recommended.mean:.5f} +- {result.recommended.sd:.5f}"
+    )
+    if plan is not None and plan.expected_best is not None:
+        print(f"After {PLAN_AT} evaluations the plan expected a best value of {plan.expected_best:.3f}.")
+    path = folder / "pendulum.png"
+    draw_run(moments, path)
+    print(f"picture        {path}")
+
+
+def _point(x: dict[str, float]) -> str:
+    return ", ".join(f"{name} = {value:.4g}" for name, value in x.items())
+
+
+if __name__ == "__main__":
+    main()

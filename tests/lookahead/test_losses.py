@@ -1,0 +1,175 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import make_scene
+from scipy import integrate, stats
+
+from glasses import (
+    EP,
+    QMC,
+    ExpectedLoss,
+    Glasses,
+    LocalPenalization,
+    LowerConfidenceBound,
+    ProbabilityOfImprovement,
+    TwoStage,
+    expected_min,
+    tiny,
+)
+from glasses.lookahead.scene import look, star_at
+
+PLACES = np.random.default_rng(3).random((60, 2))
+LOOKING = [
+    Glasses(),
+    Glasses(LocalPenalization()),
+    Glasses(expectation=EP()),
+    TwoStage(),
+    TwoStage(nodes=3, oracle=LocalPenalization()),
+]
+MYOPIC = [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()]
+
+
+def merit(loss, x, left, size=8, **settings):
+    kernel, scene, model = make_scene(PLACES, **settings)
+    star = look(kernel, scene, jnp.asarray(x))
+    futures = loss.futures(scene, star, jnp.asarray(left), size)
+    return float(loss.merit(scene, star, futures, jnp.asarray(left))), scene, star, model
+
+
+def closed_form(model, x, eta):
+    mu, cov = tiny.posterior(model, np.asarray(x)[None])
+    return float(tiny.expected_improvement(mu, np.sqrt(np.diag(cov)), eta)[0])
+
+
+@pytest.mark.parametrize("loss", [*LOOKING, ExpectedLoss()], ids=str)
+@pytest.mark.parametrize("x", [(0.2, 0.3), (0.9, 0.9), (0.5, 0.05)])
+def test_one_evaluation_left_is_the_closed_form(loss, x):
+    """[eq:el]: Lambda_1 = eta - EI, to 1e-8, by every loss."""
+    value, scene, _, model = merit(loss, x, 1)
+    assert np.exp(value) == pytest.approx(closed_form(model, x, float(scene.eta)), abs=1e-8)
+
+
+def test_probability_of_improvement_and_confidence_bound():
+    """[eq:mpi], [eq:lcb]"""
+    value, scene, star, _ = merit(ProbabilityOfImprovement(), (0.2, 0.3), 1)
+    sd = float(jnp.sqrt(star.var))
+    assert np.exp(value) == pytest.approx(stats.norm.cdf((float(scene.eta) - float(star.mu)) / sd))
+    value, _, star, _ = merit(LowerConfidenceBound(kappa=2.0), (0.2, 0.3), 1)
+    assert value == pytest.approx(2.0 * sd - float(star.mu))
+
+
+@pytest.mark.parametrize("x", [(0.2, 0.3), (0.8, 0.6)])
+def test_open_loop_is_the_tiny_version(x):
+    """[eq:open] with the paper's oracle and EP: two independent implementations of Lambda_n."""
+    value, scene, _, model = merit(Glasses(LocalPenalization(softplus=True), EP(fallback=None)), x, 4)
+    exact = tiny.look_ahead_loss(model, np.asarray(x), 4, PLACES, float(scene.eta))
+    assert float(scene.eta) - np.exp(value) == pytest.approx(exact, abs=2e-5)
+
+
+@pytest.mark.parametrize("x", [(0.2, 0.3), (0.8, 0.6), (0.45, 0.9)])
+def test_two_stage_with_two_left_against_quadrature(x):
+    """[eq:two]: gain = EI(x) + E[max over the places of EI given y*], the outer integral by brute force."""
+    kernel, scene, model = make_scene(PLACES)
+    eta = float(scene.eta)
+    m, S = tiny.posterior(model, np.vstack([x, PLACES]))
+    s = np.sqrt(S[0, 0])
+
+    def later(y):
+        mean = m[1:] + S[0, 1:] / S[0, 0] * (y - m[0])
+        sd = np.sqrt(np.maximum(np.diag(S)[1:] - S[0, 1:] ** 2 / S[0, 0], 0) + 1e-10)
+        return tiny.expected_improvement(mean, sd, min(eta, y)).max() * stats.norm.pdf(y, m[0], s)
+
+    grid = np.linspace(m[0] - 8 * s, m[0] + 8 * s, 6001)
+    gain = closed_form(model, x, eta) + integrate.simpson([later(y) for y in grid], x=grid)
+    fine = np.exp(merit(TwoStage(nodes=63), x, 2)[0])
+    usual = np.exp(merit(TwoStage(), x, 2)[0])
+    assert fine == pytest.approx(gain, rel=3e-3)
+    assert usual == pytest.approx(gain, rel=3e-2)
+
+
+@pytest.mark.parametrize("loss", LOOKING, ids=str)
+def test_the_loss_falls_with_every_further_evaluation(loss):
+    values = [merit(loss, (0.2, 0.3), left)[0] for left in (1, 2, 3, 5, 8)]
+    assert np.all(np.diff(values) > -0.01)
+    assert values[-1] > values[0] + 0.05
+
+
+@pytest.mark.parametrize("loss", LOOKING, ids=str)
+def test_padding_of_the_horizon_is_invisible(loss):
+    assert merit(loss, (0.2, 0.3), 5, size=8)[0] == pytest.approx(merit(loss, (0.2, 0.3), 5, size=16)[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
+def test_padding_of_the_pending_points_is_invisible(loss):
+    waiting = [[0.4, 0.6], [0.1, 0.9]]
+    plain = merit(loss, (0.2, 0.3), 4, pending=waiting)[0]
+    assert plain == pytest.approx(merit(loss, (0.2, 0.3), 4, pending=waiting, room=2)[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
+@pytest.mark.parametrize("pending", [None, [[0.4, 0.6]]])
+def test_gradient_against_finite_differences(loss, pending):
+    """The derivative by x* with the predicted steps held fixed."""
+    kernel, scene, _ = make_scene(PLACES, pending=pending)
+    x, left = jnp.asarray([0.21, 0.33]), jnp.asarray(4)
+    futures = loss.futures(scene, look(kernel, scene, x), left, 8)
+
+    def value(x):
+        return loss.merit(scene, look(kernel, scene, x), futures, left)
+
+    gradient = jax.grad(value)(x)
+    finite = [float(value(x + 1e-6 * e) - value(x - 1e-6 * e)) / 2e-6 for e in jnp.eye(2)]
+    loose = isinstance(getattr(loss, "expectation", None), EP)  # EP's derivative is the true one, not that of its own error
+    np.testing.assert_allclose(gradient, finite, rtol=0.1 if loose else 1e-4, atol=2e-2 if loose else 1e-5)
+
+
+def test_pending_points_enter_the_expectation():
+    """With one evaluation left and one pending the expected loss is that of the pair."""
+    x, waiting = (0.2, 0.3), (0.4, 0.6)
+    value, scene, _, model = merit(ExpectedLoss(), x, 1, pending=[waiting])
+    m, S = tiny.posterior(model, np.array([x, waiting]))
+    pair = expected_min(m, S, float(scene.eta)).gain
+    assert np.exp(value) == pytest.approx(pair, rel=1e-3)
+    for loss in (Glasses(), Glasses(expectation=QMC(1024)), TwoStage(nodes=31, expectation=QMC(512))):
+        assert np.exp(merit(loss, x, 1, pending=[waiting])[0]) == pytest.approx(pair, rel=1e-2)
+
+
+@pytest.mark.parametrize("loss", MYOPIC[1:], ids=str)
+def test_pending_points_lower_the_merit_next_to_them(loss):
+    lonely = merit(loss, (0.4, 0.6), 1)[0]
+    assert merit(loss, (0.4, 0.6), 1, pending=[(0.41, 0.6)])[0] < lonely
+
+
+def test_a_place_and_its_coordinates_are_the_same_star():
+    kernel, scene, _ = make_scene(PLACES, pending=[[0.4, 0.6]])
+    gathered, computed = star_at(scene, jnp.asarray(7)), look(kernel, scene, jnp.asarray(PLACES[7]))
+    for a, b in zip(gathered, computed, strict=True):
+        a, b = np.array(a), np.array(b)
+        if a.size > 10:
+            a[7] = b[7] = 0.0  # the nugget of a place with itself
+        np.testing.assert_allclose(a, b, atol=1e-7)
+
+
+def test_el_k_looks_k_steps_ahead():
+    from glasses.search.cascade import planned
+
+    assert planned(Glasses(steps=3), 10) == 3
+    assert planned(Glasses(steps=3), 2) == 2
+    assert planned(Glasses(), 10) == 10
+    assert planned(Glasses(), 1000) == 128
+    assert planned(ExpectedLoss(), 10) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Glasses(steps=0), "steps must be a whole number"),
+        (lambda: TwoStage(steps=2.5), "steps must be a whole number"),
+        (lambda: TwoStage(nodes=0), "nodes must be a whole number between 1 and 64"),
+        (lambda: LowerConfidenceBound(kappa=-1.0), "kappa must be a finite number"),
+    ],
+)
+def test_bad_losses_get_a_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

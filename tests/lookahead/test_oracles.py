@@ -1,0 +1,128 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import make_scene
+
+from glasses import KrigingBeliever, LocalPenalization, tiny
+from glasses.lookahead.oracles import World
+from glasses.lookahead.scene import look
+
+ORACLES = [KrigingBeliever(), LocalPenalization(), LocalPenalization(softplus=True), LocalPenalization(hard=True)]
+PLACES = np.random.default_rng(3).random((80, 2))
+
+
+def predict(oracle, x, left, size=16, places=PLACES, **settings):
+    kernel, scene, model = make_scene(places, **settings)
+    star = look(kernel, scene, jnp.asarray(x))
+    world = World(star, scene.mu, scene.eta, jnp.asarray(False))
+    return np.asarray(oracle.steps(scene, world, jnp.asarray(left), size))[: left - 1], scene, model
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+class TestContract:
+    def test_steps_are_distinct_places_other_than_the_star(self, oracle):
+        steps, scene, _ = predict(oracle, PLACES[5], 16)
+        assert len(set(steps.tolist())) == 15
+        assert 5 not in steps
+        assert np.all((steps >= 0) & (steps < 80))
+
+    def test_same_question_same_answer(self, oracle):
+        assert np.array_equal(predict(oracle, [0.3, 0.3], 9)[0], predict(oracle, [0.3, 0.3], 9)[0])
+
+    def test_a_shorter_future_is_the_beginning_of_a_longer_one(self, oracle):
+        long, short = predict(oracle, [0.3, 0.3], 12)[0], predict(oracle, [0.3, 0.3], 5)[0]
+        assert np.array_equal(long[:4], short)
+
+    def test_padding_of_the_horizon_is_invisible(self, oracle):
+        assert np.array_equal(predict(oracle, [0.3, 0.3], 7, size=8)[0], predict(oracle, [0.3, 0.3], 7, size=64)[0])
+
+    def test_nothing_follows_the_last_evaluation(self, oracle):
+        assert predict(oracle, [0.3, 0.3], 1)[0].size == 0
+
+    def test_the_star_repels(self, oracle):
+        """The favourite place of the future is avoided once the star stands on it."""
+        elsewhere, scene, _ = predict(oracle, [0.99, 0.01], 2)
+        favourite = PLACES[elsewhere[0]]
+        near = favourite + 1e-3
+        then = PLACES[predict(oracle, near, 2)[0][0]]
+        assert np.linalg.norm(then - near) > 0.02
+
+    def test_pending_points_are_never_predicted_again(self, oracle):
+        favourite = PLACES[predict(oracle, [0.99, 0.01], 2)[0][0]]
+        steps, scene, _ = predict(oracle, [0.99, 0.01], 9, pending=[favourite + 1e-9])
+        assert np.all(steps < 80)
+        with_pending = PLACES[steps[0]]
+        assert np.linalg.norm(with_pending - favourite) > 0.02
+
+    def test_padding_of_the_pending_points_is_invisible(self, oracle):
+        waiting = [[0.4, 0.6]]
+        assert np.array_equal(
+            predict(oracle, [0.2, 0.2], 9, pending=waiting)[0], predict(oracle, [0.2, 0.2], 9, pending=waiting, room=3)[0]
+        )
+
+
+@given(x=st.tuples(st.floats(0, 1), st.floats(0, 1)), seed=st.integers(0, 5))
+def test_local_penalisation_is_the_tiny_version(x, seed):
+    """[eq:lp], [eq:soft] with the paper's soft-plus"""
+    places = np.random.default_rng(seed).random((40, 2))
+    steps, scene, model = predict(LocalPenalization(softplus=True), x, 6, places=places, seed=seed)
+    exact = tiny.steps_ahead(model, np.asarray(x), 6, places, float(model.y.min()))
+    np.testing.assert_allclose(places[steps], exact[1:], atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-2])
+def test_kriging_believer_is_conditioning_again_and_again(noise):
+    """[eq:kb]: condition a fresh model on every believed step."""
+    x = np.array([0.35, 0.8])
+    steps, scene, model = predict(KrigingBeliever(), x, 8, noise=noise)
+    mu, _ = tiny.posterior(model, np.vstack([x, PLACES]))
+    eta, taken, believed = (
+        min(float(scene.eta), mu[0]),
+        [],
+        model._replace(X=np.vstack([model.X, x]), y=np.append(model.y, mu[0])),
+    )
+    for _ in range(7):
+        mean, cov = tiny.posterior(believed, PLACES)
+        sd = np.sqrt(np.maximum(np.diag(cov), 1e-10) + 1e-10)
+        score = np.array(tiny.expected_improvement(mean, sd, eta))
+        score[taken] = -1
+        best = int(np.argmax(score))
+        taken.append(best)
+        eta = min(eta, mean[best])
+        believed = believed._replace(X=np.vstack([believed.X, PLACES[best]]), y=np.append(believed.y, mean[best]))
+    assert steps.tolist() == taken
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_penaliser_facts(hard):
+    """[eq:soft], [eq:hard]: in (0, 1], growing with the distance, one far away; the hard one is 0 at its centre, the soft one at most 1/2."""
+    oracle = LocalPenalization(hard=hard)
+    distance = jnp.asarray([0.0, 0.01, 0.1, 0.5, 2.0, 50.0])
+    log_phi = np.asarray(oracle.log_penalty(distance, jnp.asarray(0.4), jnp.asarray(0.3), jnp.asarray(2.0), jnp.asarray(-1.0)))
+    assert np.all(np.diff(log_phi) > 0)
+    assert np.all(log_phi <= 0)
+    assert np.exp(log_phi[-1]) == pytest.approx(1.0, abs=1e-6)
+    assert np.exp(log_phi[0]) < (1e-6 if hard else 0.5)
+
+
+def test_lowest_value_at_the_mean_would_not_penalise():
+    """Why M must not exceed the smallest mean: with M = mu the soft penaliser is 1/2 at its own centre."""
+    phi = LocalPenalization().log_penalty(
+        jnp.asarray(0.0), jnp.asarray(0.4), jnp.asarray(0.3), jnp.asarray(2.0), jnp.asarray(0.4)
+    )
+    assert float(jnp.exp(phi)) == pytest.approx(0.5)
+
+
+def test_lipschitz_constant_and_lowest_mean_follow_the_fit():
+    _, scene, model = make_scene(PLACES)
+    step = 1e-5
+    slopes = [
+        (tiny.posterior(model, PLACES + step * e)[0] - tiny.posterior(model, PLACES - step * e)[0]) / (2 * step)
+        for e in np.eye(2)
+    ]
+    assert float(scene.lipschitz) == pytest.approx(np.sqrt(np.sum(np.square(slopes), axis=0)).max(), rel=1e-5)
+    assert float(scene.lowest) <= float(scene.mu.min())
+    _, other, _ = make_scene(PLACES, seed=4)
+    assert float(other.lipschitz) != float(scene.lipschitz)

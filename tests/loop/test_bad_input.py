@@ -1,0 +1,193 @@
+"""Every refusal is one sentence that names the thing and the remedy, and leaves the optimiser as it was."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import Bounds
+
+from glasses import Cascade, Direct, Optimizer, minimize
+
+BOX = [(0.0, 1.0), (-2.0, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sentence"),
+    [
+        ([(0, 1), (np.nan, 2)], r"bounds\[1\] = \(nan, 2\) must be finite"),
+        ([(0, np.inf)], r"bounds\[0\] = \(0, inf\) must be finite: give the range"),
+        ([(2, 1)], r"bounds\[0\] = \(2, 1\) has lower above upper: swap them"),
+        ([(0, 1), (1, 1)], r"bounds\[1\] = \(1, 1\) has no width: leave"),
+        ([(0, 1, 2)], r"bounds\[0\] must be a \(lower, upper\) pair"),
+        ([("a", "b")], r"bounds\[0\] must be a \(lower, upper\) pair of numbers"),
+        (["ab"], r"bounds\[0\] must be a \(lower, upper\) pair"),
+        ([], "at least one"),
+        (5, "bounds must be"),
+        ({"rate": (3, 3)}, r"bounds\['rate'\] = \(3, 3\) has no width"),
+        ({1: (0, 1)}, "Names of bounds must be text"),
+        (Bounds([0, 5], [1, 2]), r"bounds\[1\] = \(5, 2\) has lower above upper"),
+        ([(1e9, 1e9 + 1)], "cannot be resolved"),
+        ([(-1e308, 1e308)], "cannot be resolved"),
+    ],
+)
+def test_bounds(bounds, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Optimizer(bounds, budget=5)
+
+
+def ready():
+    optimizer = Optimizer(BOX, budget=6, seed=0)
+    asked = optimizer.ask(2)
+    optimizer.tell(asked[0], 1.0)
+    return optimizer
+
+
+def state(optimizer):
+    result = [np.array(optimizer._X).tolist(), list(optimizer._y), np.array(optimizer._pending).tolist()]
+    return result, optimizer.budget, optimizer.remaining
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "sentence"),
+    [
+        ([0.5, 0.5], np.nan, "y is nan: values must be finite"),
+        ([0.5, 0.5], np.inf, "y is inf: values must be finite"),
+        ([0.5, 0.5], "low", "y must be a number, got 'low'"),
+        ([0.5, 0.5], None, "y must be a number"),
+        ([0.5, 0.5], True, "y must be a number"),
+        ([0.5, 0.5], 1j, "y must be a number"),
+        ([0.5, 0.5], [1.0, 2.0], "x holds 1 points and y 2 values"),
+        ([0.5, 0.5], 1e300, r"y = 1e\+300 is beyond 1e\+100"),
+        ([0.5, 9.0], 1.0, r"x\[1\] = 9 lies outside \[-2, 3\]: move the point or widen bounds\[1\]"),
+        ([0.5], 1.0, "x must hold 2 numbers per point"),
+        ([0.5, 0.5, 0.5], 1.0, "x must hold 2 numbers per point"),
+        ([0.5, np.nan], 1.0, r"x\[1\] is nan"),
+        ("ab", 1.0, "x must be numbers, got the text 'ab'"),
+        ([[0.5, 0.5], [0.1]], [1.0, 2.0], "ragged"),
+        ({"a": 1}, 1.0, "the bounds have no names"),
+        ([[0.5, 0.5], [0.1, 0.1]], [1.0, np.nan], r"y\[1\] is nan"),
+        ([[0.5, 0.5], [0.1, 7.0]], [1.0, 2.0], r"x\[1\]\[1\] = 7 lies outside"),
+        ([[0.5, 0.5], [0.1, 0.7]], [1.0, "2"], r"y\[1\] must be a number"),
+        (np.full((5, 2), 0.5), np.ones(5), "budget = 6 is below the 7 evaluations this would make"),
+    ],
+)
+def test_tell(x, y, sentence):
+    optimizer = ready()
+    before = state(optimizer)
+    with pytest.raises(ValueError, match=sentence):
+        optimizer.tell(x, y)
+    assert state(optimizer) == before
+    optimizer.tell([0.9, 0.9], 2.0)
+    assert np.isfinite(optimizer.ask()).all()
+
+
+def test_named_points():
+    optimizer = Optimizer({"a": (0, 1), "b": (0, 1)}, budget=5, seed=0)
+    for x, sentence in (
+        ({"a": 0.5}, "x must name exactly a, b, got a"),
+        ({"a": 0.5, "b": 3.0}, r"x\['b'\] = 3 lies outside"),
+        ({"a": 0.5, "b": "c"}, "every name to a number"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            optimizer.tell(x, 1.0)
+    assert optimizer.remaining == 5
+
+
+def test_budget():
+    for budget in (0, -3, 2.5, "ten", True, None):
+        with pytest.raises(ValueError, match="budget must be a whole number of at least 1"):
+            Optimizer(BOX, budget=budget)
+    optimizer = ready()
+    with pytest.raises(
+        ValueError, match=r"budget = 1 is below what is already used \(1 told, 1 pending\): the least possible is 2"
+    ):
+        optimizer.budget = 1
+    assert optimizer.budget == 6
+    with pytest.raises(ValueError, match="budget = 2 is below the 3 evaluations"):
+        Optimizer(BOX, budget=2, x0=np.full((3, 2), 0.5), y0=[1, 2, 3])
+
+
+def test_ask():
+    optimizer = ready()
+    with pytest.raises(ValueError, match=r"5 asked but 4 of 6 evaluations remain \(1 told, 1 pending\)"):
+        optimizer.ask(5)
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        optimizer.ask(0)
+    assert optimizer.remaining == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"n_initial": 9}, "n_initial = 9 exceeds the budget of 6"),
+        ({"n_initial": 0}, "n_initial must be a whole number"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"y0": [1.0]}, "y0 needs x0"),
+        ({"x0": [[0.5, 0.5]], "y0": [1.0, 2.0]}, "x holds 1 points and y 2 values"),
+        ({"x0": np.full((7, 2), 0.5)}, "x0 holds 7 points but the budget is 6"),
+        ({"x0": [[0.5, 8.0]]}, r"x0\[0\]\[1\] = 8 lies outside"),
+        ({"loss": "ei"}, "loss must be an object such as TwoStage"),
+        ({"model": dict}, "model must be an object such as GaussianProcess"),
+        ({"search": 3}, "search must be an object such as Cascade"),
+    ],
+)
+def test_settings(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Optimizer(BOX, budget=6, **settings)
+
+
+def test_searches():
+    with pytest.raises(ValueError, match="polished <= valued <= places"):
+        Cascade(valued=1000)
+    with pytest.raises(ValueError, match="places must be a whole number"):
+        Cascade(places=2)
+    with pytest.raises(ValueError, match="evaluations must be a whole number"):
+        Direct(evaluations=0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, "text", None, [1.0, 2.0], 1e300])
+def test_minimize_keeps_everything_when_the_objective_misbehaves(bad):
+    calls = []
+
+    def objective(x):
+        calls.append(x)
+        return bad if len(calls) == 3 else float(np.sum(x))
+
+    result = minimize(objective, BOX, budget=6, n_initial=6, seed=0)
+    assert not result.success
+    assert result.status == 2
+    assert result.message.startswith("The objective returned something unusable at")
+    assert len(result.func_vals) == 2
+
+
+def test_minimize_passes_an_exception_on_with_the_result():
+    def objective(x):
+        if len(seen) == 3:
+            raise RuntimeError("the furnace is out")
+        seen.append(1)
+        return float(np.sum(x))
+
+    seen = []
+    with pytest.raises(RuntimeError, match="furnace") as caught:
+        minimize(objective, BOX, budget=6, n_initial=6, seed=0)
+    assert len(caught.value.result.func_vals) == 3
+    assert "3 evaluations were done" in caught.value.__notes__[0]
+
+
+@given(
+    x=st.one_of(
+        st.none(), st.text(), st.floats(), st.lists(st.one_of(st.floats(), st.none(), st.text()), max_size=4), st.binary()
+    ),
+    y=st.one_of(st.none(), st.text(), st.floats(), st.lists(st.floats(), max_size=3), st.complex_numbers()),
+)
+def test_any_input_is_told_or_refused_with_a_sentence(x, y):
+    optimizer = ready()
+    before = state(optimizer)
+    try:
+        optimizer.tell(x, y)
+    except ValueError as error:
+        assert str(error).endswith(".")
+        assert state(optimizer) == before
+    else:
+        assert state(optimizer) != before or np.size(y) == 0

@@ -1,0 +1,82 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import hills
+
+from glasses import Cascade, Direct, ExpectedLoss, GaussianProcess, Glasses, LowerConfidenceBound, ProbabilityOfImprovement, TwoStage
+from glasses.lookahead.scene import look
+from glasses.search.cascade import open_scene
+from glasses.search.survey import cover, neighbourhood, separated_best
+
+MODEL = GaussianProcess()
+
+
+def fitted(n=10, seed=0):
+    X = np.random.default_rng(seed).random((n, 2))
+    y = np.array([hills(x) for x in X])
+    return MODEL.posterior(X, (y - y.mean()) / y.std())
+
+
+def decide(loss, search, left=6, pending=None, seed=0):
+    waiting = np.zeros((0, 2)) if pending is None else np.asarray(pending)
+    return search.decide(loss, MODEL.kernel, fitted(seed=seed), waiting, left, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("loss", [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_myopic_losses_are_minimised_over_the_whole_square(loss, seed):
+    """Against brute force on a fine grid."""
+    found = decide(loss, Cascade(), seed=seed)
+    scene = open_scene(MODEL.kernel, fitted(seed=seed), np.zeros((0, 2)), 256, np.random.default_rng(1))
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 41), np.linspace(0, 1, 41)), -1).reshape(-1, 2)
+    import jax
+
+    values = jax.vmap(lambda x: loss.merit(scene, look(MODEL.kernel, scene, x), (), jnp.asarray(1)))(jnp.asarray(grid))
+    assert found.merit >= float(values.max()) - 1e-6
+
+
+@pytest.mark.parametrize("loss", [Glasses(), TwoStage(nodes=5)], ids=str)
+def test_a_wider_cascade_finds_little_more(loss):
+    narrow = decide(loss, Cascade())
+    wide = decide(loss, Cascade(valued=256, polished=16))
+    assert wide.merit >= narrow.merit - 1e-9
+    assert wide.merit - narrow.merit < 0.03
+
+
+def test_direct_and_cascade_agree_on_the_myopic_loss():
+    by_cascade, by_direct = decide(ExpectedLoss(), Cascade()), decide(ExpectedLoss(), Direct(evaluations=800))
+    assert by_direct.merit == pytest.approx(by_cascade.merit, abs=0.02)
+    local = decide(ExpectedLoss(), Direct(evaluations=300, locally_biased=True))
+    assert local.merit == pytest.approx(by_cascade.merit, abs=0.05)
+
+
+def test_direct_plans_too():
+    found = decide(Glasses(), Direct(evaluations=60), left=5)
+    assert found.steps.shape == (7, 2)
+    assert np.isfinite(found.merit)
+
+
+@pytest.mark.parametrize("search", [Cascade(), Direct(evaluations=40)], ids=str)
+@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), LowerConfidenceBound()], ids=str)
+def test_pending_points_move_the_decision(search, loss):
+    alone = decide(loss, search)
+    beside = decide(loss, search, pending=[alone.x])
+    assert np.abs(beside.x - alone.x).max() > 1e-3
+
+
+def test_cover_is_a_sequence_and_even():
+    long, short = cover(3, 100, np.random.default_rng(0)), cover(3, 20, np.random.default_rng(0))
+    np.testing.assert_array_equal(long[:20], short)
+    assert np.all(np.histogram(cover(1, 64, np.random.default_rng(0))[:, 0], bins=8, range=(0, 1))[0] == 8)
+
+
+def test_neighbourhood_has_every_scale():
+    size = np.abs(neighbourhood(2, 64, np.random.default_rng(0))).max(axis=1)
+    assert size.max() > 0.1
+    assert size.min() < 1e-3
+
+
+def test_starts_are_separated_while_they_can_be():
+    points = jnp.asarray([[0.5], [0.51], [0.9], [0.1]])
+    chosen = separated_best(jnp.asarray([4.0, 3.0, 2.0, 1.0]), points, 4)
+    assert chosen.tolist() == [0, 2, 3, 1]

@@ -1,0 +1,137 @@
+"""float64 without touching anybody's configuration, few programs, and a cache that can only help."""
+
+import os
+import re
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import hills
+
+from glasses import ExpectedLoss, Optimizer, TwoStage, minimize
+from glasses.compilation import Program, cache_folder, forget_programs, program, programs_in_memory
+
+BOX = [(0.0, 1.0), (0.0, 1.0)]
+
+
+def test_a_whole_run_compiles_a_handful_of_programs():
+    """30 evaluations with the default: one fit, one survey, one recommendation, three stages for each of two horizon sizes."""
+    forget_programs()
+    minimize(hills, BOX, budget=30, seed=0)
+    programs = programs_in_memory()
+    assert programs == {
+        "surrogate.fit._fit": 1,
+        "search.survey.survey": 1,
+        "search.recommend.lowest_mean": 1,
+        "search.cascade._screen": 2,
+        "search.cascade._value": 2,
+        "search.cascade._polish": 2,
+    }
+    minimize(hills, BOX, budget=30, seed=1)
+    assert programs_in_memory() == programs
+
+
+def test_no_program_calls_a_batched_factorisation():
+    """XLA's CPU runtime was seen to wait forever on a batched LAPACK call inside nested loops: every call is for one matrix."""
+    optimizer = Optimizer(BOX, budget=30, seed=0, loss=ExpectedLoss())
+    optimizer.ask(8)
+    optimizer.tell(optimizer.pending[:6], [hills(x) for x in optimizer.pending[:6]])
+    optimizer.ask(2)
+    optimizer.loss = TwoStage()
+    optimizer.ask()
+    optimizer.result()
+    calls = 0
+    from glasses import compilation
+
+    for each in compilation._EVERY:
+        for executable in each._known.values():
+            for line in executable.as_text().splitlines():
+                if "lapack_" in line and "custom_call_target" in line:
+                    calls += 1
+                    shapes = re.findall(r"f64\[([\d,]*)\]", line)
+                    assert all(shape.count(",") <= 1 for shape in shapes), (each.name, line)
+    assert calls > 0
+
+
+def test_importing_and_running_leave_jax_as_it_was():
+    code = (
+        "import jax, jax.numpy as jnp, glasses\n"
+        "before = (jax.config.jax_enable_x64, jax.config.jax_compilation_cache_dir, jax.config.jax_platforms)\n"
+        "glasses.minimize(lambda x: float(x[0]), [(0, 1)], budget=5, n_initial=3, seed=0, loss=glasses.ExpectedLoss())\n"
+        "assert before == (jax.config.jax_enable_x64, jax.config.jax_compilation_cache_dir, jax.config.jax_platforms)\n"
+        "assert jnp.ones(2).dtype == jnp.float32\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_programs_run_in_float64_inside_a_float32_world():
+    double = program(lambda x: x / 3.0)
+    with jax.enable_x64(False):
+        out = double(np.array([1.0]))
+    assert out.dtype == jnp.float64
+    assert float(out[0]) == 1 / 3
+
+
+def counted(tmp_path, monkeypatch):
+    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path))
+    compiled = []
+    original = jax.stages.Lowered.compile
+
+    def spy(self, *args, **settings):
+        compiled.append(1)
+        return original(self, *args, **settings)
+
+    monkeypatch.setattr(jax.stages.Lowered, "compile", spy)
+    return compiled
+
+
+def cube(x):
+    return jnp.linalg.cholesky(x @ x.T + jnp.eye(x.shape[0])) * 3.0
+
+
+def test_the_disk_cache_spares_compiling(tmp_path, monkeypatch):
+    compiled = counted(tmp_path, monkeypatch)
+    x = np.random.default_rng(0).random((4, 4))
+    first = Program(cube)(x)
+    assert len(compiled) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+    second = Program(cube)(x)
+    assert len(compiled) == 1
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", "cut"])
+def test_a_damaged_cache_file_means_compiling_again(tmp_path, monkeypatch, damage):
+    compiled = counted(tmp_path, monkeypatch)
+    x = np.random.default_rng(0).random((4, 4))
+    expected = Program(cube)(x)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:100] if damage == "cut" else damage)
+    np.testing.assert_array_equal(Program(cube)(x), expected)
+    assert len(compiled) == 2
+
+
+def test_the_cache_can_be_turned_off(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("GLASSES_CACHE_DIR", "off")
+    assert cache_folder() is None
+    Program(cube)(np.eye(3))
+    assert not list(tmp_path.iterdir())
+    monkeypatch.delenv("GLASSES_CACHE_DIR")
+    assert cache_folder() == tmp_path / "glasses" / "programs"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may write anywhere, so a read-only folder cannot be made")
+def test_a_read_only_folder_is_no_failure(tmp_path, monkeypatch):
+    tmp_path.chmod(0o500)
+    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path / "inside"))
+    assert np.asarray(Program(cube)(np.eye(3))).shape == (3, 3)
+
+
+def test_an_unusable_folder_is_no_failure(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path / "file" / "inside"))
+    assert np.asarray(Program(cube)(np.eye(3))).shape == (3, 3)

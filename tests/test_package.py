@@ -1,0 +1,59 @@
+"""The surface: public names, tags of equations, what gets imported."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import glasses
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src" / "glasses").rglob("*.py"))
+
+
+def test_public_names():
+    assert sorted(glasses.__all__) == sorted(
+        [
+            "EP", "MAP", "QMC", "Cascade", "Direct", "ExpectedLoss", "GaussianProcess", "Glasses", "KrigingBeliever", "LocalPenalization",
+            "LowerConfidenceBound", "Matern52", "MaximumLikelihood", "Optimizer", "Plan", "ProbabilityOfImprovement", "Recommendation", "Result",
+            "SquaredExponential", "TwoStage", "default", "expected_min", "minimize", "paper",
+        ]
+    )  # fmt: skip
+    assert all(hasattr(glasses, name) for name in glasses.__all__)
+
+
+def test_every_equation_is_cited_by_a_test():
+    tags = {tag for path in SOURCES for tag in re.findall(r"\[(eq:\w+)\]", path.read_text())}
+    cited = {tag for path in (ROOT / "tests").rglob("*.py") for tag in re.findall(r"\[(eq:\w+)\]", path.read_text())}
+    assert len(tags) > 15
+    assert tags <= cited, f"equations nobody checks: {sorted(tags - cited)}"
+
+
+def test_modules_stay_small():
+    assert {path.name: n for path in SOURCES if (n := len(path.read_text().splitlines())) > 400} == {}
+
+
+def test_the_core_imports_only_what_it_needs():
+    code = "import sys, glasses; print([m for m in ('matplotlib', 'optuna', 'torch', 'sklearn', 'pandas', 'rich') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_imports_point_one_way():
+    """gaussian < surrogate < lookahead/acquisition < search < loop: no module imports from a later layer."""
+    order = ["gaussian", "surrogate", "lookahead", "acquisition", "search", "loop"]
+    allowed = {"gaussian": set(), "surrogate": set()} | {
+        "lookahead": {"gaussian", "surrogate", "acquisition"},
+        "acquisition": {"gaussian", "surrogate", "lookahead"},
+        "search": {"gaussian", "surrogate", "lookahead", "acquisition"},
+        "loop": set(order),
+    }
+    for path in SOURCES:
+        layer = path.relative_to(ROOT / "src" / "glasses").parts[0]
+        if layer in order:
+            used = set(re.findall(r"from glasses\.(\w+)", path.read_text())) & set(order)
+            assert used - {layer} <= allowed[layer], path
+
+
+def test_no_registry_addresses_in_the_locks():
+    for name in ("requirements.lock", "requirements-peers.lock"):
+        assert not re.search(r"https?://|--index|--find-links", (ROOT / name).read_text())
