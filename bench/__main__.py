@@ -1,4 +1,5 @@
-"""``python -m bench [section ...]``: measure, keep the numbers in docs/benchmarks.json, write docs/benchmarks.md and its figure.
+"""``python -m bench [section ...]``: measure, keep the numbers in docs/benchmarks.json, write docs/benchmarks.md and its
+figure.
 
 Sections already measured are kept; name a section to measure it again.
 """

@@ -6,7 +6,8 @@ from pathlib import Path
 def write(found: dict, folder: Path) -> None:
     parts = [
         "# Speed and memory, as measured",
-        f"Made by `make bench` on {found['date']} ({found['machine']}). One thread each, CPU seconds, medians. Ratios in one run are what counts.",
+        f"Made by `make bench` on {found['date']} ({found['machine']}). One thread each, CPU seconds, "
+        f"medians. Ratios in one run are what counts.",
     ]
     if "decisions" in found:
         parts.append(_decisions(found["decisions"]))
@@ -14,12 +15,14 @@ def write(found: dict, folder: Path) -> None:
         first = found["first"]
         parts.append(
             "## First suggestion in a new process\n\n"
-            f"From starting the imports to the first suggestion of the default planner (10 observations, 20 left), wall seconds on both cores: "
+            f"From starting the imports to the first suggestion of the default planner (10 "
+            f"observations, 20 left), wall seconds on both cores: "
             f"**{first['warm']:.1f} s** with a warm cache of compiled programs, **{first['cold']:.1f} s** with a cold one."
         )
     if "memory" in found:
         parts.append(
-            "## Memory\n\nPeak resident memory of one open-loop decision with horizon 100 and 4,096 candidates, every one of them valued: "
+            "## Memory\n\nPeak resident memory of one open-loop decision with horizon 100 and 4,096 "
+            "candidates, every one of them valued: "
             f"**{found['memory']:.2f} GiB**."
         )
     if "expectation" in found:
@@ -38,7 +41,8 @@ def _decisions(rows: dict) -> str:
     usual = rows["BoTorch LogEI, defaults (1 step)"]["median"]
     tree = rows["BoTorch one-shot tree (4 steps)"]["median"]
     lines = [
-        "## One decision\n\nFit and search at N = 25, d = 2, 20 evaluations left, warm; all methods interleaved on the same data sets.\n",
+        "## One decision\n\nFit and search at N = 25, d = 2, 20 evaluations left, warm; all methods "
+        "interleaved on the same data sets.\n",
         "| method | CPU seconds | relative to BoTorch LogEI (defaults / noise fixed) | times faster than the 4-step tree |",
         "|---|---|---|---|",
     ]
@@ -50,14 +54,16 @@ def _decisions(rows: dict) -> str:
 
 def _expectation(rows: dict) -> str:
     lines = [
-        "## Expected minimum\n\n256 problems with 20 variables from a GP posterior, value and derivatives; errors of the gain against QMC(2048).\n",
+        "## Expected minimum\n\n256 problems with 20 variables from a GP posterior, value and "
+        "derivatives; errors of the gain against QMC(2048).\n",
         "| method | CPU seconds | median error | worst error | trusted | worst error where trusted |",
         "|---|---|---|---|---|---|",
     ]
     for name, row in rows.items():
         worst = row["worst error where trusted"]
         lines.append(
-            f"| `{name}` | {row['seconds']:.3f} | {row['median error']:.2%} | {row['worst error']:.2%} | {row['trusted']:.0%} | "
+            f"| `{name}` | {row['seconds']:.3f} | {row['median error']:.2%} | {row['worst error']:.2%} "
+            f"| {row['trusted']:.0%} | "
             f"{'' if worst is None else f'{worst:.2%}'} |"
         )
     return "\n".join(lines)

@@ -4,6 +4,7 @@ import json
 import resource
 import sys
 import time
+from functools import partial
 
 from bench.setting import cpu_seconds, data, use_one_thread
 
@@ -42,7 +43,7 @@ def decisions(repeats=9):
     }
     slow = {"BoTorch one-shot tree (4 steps)", "glasses paper() (20 steps, EP, DIRECT)"}
     seconds = {name: [] for name in methods}
-    for name, make in methods.items():
+    for make in methods.values():
         make(*data(25, 2, 1000), 0)()  # warm
     for seed in range(repeats):
         X, y = data(25, 2, seed)
@@ -71,7 +72,7 @@ def growth():
             rows = []
             for n, d, left in cases:
                 decide(loss, *data(n, d, 99), left, 0)
-                times = [cpu_seconds(lambda s=s, n=n, d=d, left=left: decide(loss, *data(n, d, s), left, s)) for s in range(3)]
+                times = [cpu_seconds(partial(decide, loss, *data(n, d, s), left, s)) for s in range(3)]
                 rows.append([{"horizon": left, "N": n, "d": d}[axis], float(np.median(times))])
             found.setdefault(axis, {})[name] = rows
             print(axis, name, rows, file=sys.stderr, flush=True)
@@ -119,7 +120,7 @@ def expectation():
     exact = glasses.expected_min(m, S, eta, method=glasses.QMC(2048)).gain
     found = {}
     for method in (glasses.QMC(32), glasses.QMC(128), glasses.EP(fallback=None), glasses.EP()):
-        run = lambda method=method: glasses.expected_min(m, S, eta, method=method)  # noqa: E731
+        run = partial(glasses.expected_min, m, S, eta, method=method)
         result = run()
         times = [cpu_seconds(run) for _ in range(3)]
         error = np.abs(result.gain / exact - 1)

@@ -1,10 +1,18 @@
 """Small objects that several tests need: Gaussian problems from GP posteriors, and a function to optimise."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
-from glasses import tiny
+from glasses import SquaredExponential, tiny
+from glasses.lookahead.scene import build_scene, look
+from glasses.surrogate.posterior import Hyper, posterior
+
+_posterior = jax.jit(posterior, static_argnums=0)
+_build_scene = jax.jit(build_scene, static_argnums=0)
+star_of = jax.jit(look, static_argnums=0)
 
 
 def gp_problem(n, kind, seed):
@@ -28,8 +36,9 @@ def gp_problem(n, kind, seed):
 def reference_gain(m, S, eta, samples=2**17):
     """eta - E[min(y, eta)] and its standard error, valid however rare an improvement is.
 
-    Sampling "at least one of rare events" (Owen, Maximov, Chertkov 2019): pick j with probability proportional to P(y_j < eta), draw y_j
-    below eta and the others given it, weight by the inverse of how many of the events happened. Plain where improvements are common.
+    Sampling "at least one of rare events" (Owen, Maximov, Chertkov 2019): pick j with probability proportional to P(y_j <
+    eta), draw y_j below eta and the others given it, weight by the inverse of how many of the events happened. Plain where
+    improvements are common.
     """
     n = len(m)
     points = np.clip(qmc.Sobol(n + 1, scramble=True, rng=np.random.default_rng(5)).random(samples), 1e-12, 1 - 1e-12)
@@ -58,22 +67,17 @@ def hills(x):
 
 
 def make_scene(places, *, pending=None, noise=1e-6, bias=0.0, seed=0, n=10, room=0):
-    """A scene over given places of the unit square: squared-exponential GP, fixed hyperparameters, and the same as a tiny model."""
-    import jax.numpy as jnp
-
-    from glasses import SquaredExponential
-    from glasses.lookahead.scene import build_scene
-    from glasses.surrogate.posterior import Hyper, posterior
-
+    """A scene over given places of the unit square: squared-exponential GP, fixed hyperparameters, and the same as a tiny
+    model."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     y = np.array([hills(x) for x in X])
     y = (y - y.mean()) / y.std()
     kernel = SquaredExponential()
     hyper = Hyper(*(jnp.asarray(v) for v in (np.full(2, 0.3), 1.0, noise, 0.0, bias)))
-    post = posterior(kernel, hyper, jnp.asarray(X), jnp.asarray(y), jnp.asarray(n))
+    post = _posterior(kernel, hyper, jnp.asarray(X), jnp.asarray(y), jnp.asarray(n))
     waiting = np.zeros((0, 2)) if pending is None else np.asarray(pending)
     filled = np.zeros((len(waiting) + room, 2))
     filled[: len(waiting)] = waiting
-    scene = build_scene(kernel, post, jnp.asarray(places), jnp.asarray(filled), jnp.asarray(len(waiting)))
+    scene = _build_scene(kernel, post, jnp.asarray(places), jnp.asarray(filled), jnp.asarray(len(waiting)))
     return kernel, scene, tiny.Model(X, y, 0.3, 1.0, noise, bias)

@@ -124,7 +124,9 @@ def test_the_cache_can_be_turned_off(tmp_path, monkeypatch):
     assert cache_folder() == tmp_path / "glasses" / "programs"
 
 
-@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may write anywhere, so a read-only folder cannot be made")
+@pytest.mark.skipif(
+    os.name != "posix" or os.getuid() == 0, reason="root may write anywhere, so a read-only folder cannot be made"
+)
 def test_a_read_only_folder_is_no_failure(tmp_path, monkeypatch):
     tmp_path.chmod(0o500)
     monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path / "inside"))

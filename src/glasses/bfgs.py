@@ -1,9 +1,9 @@
 """Many local minimisations in a box at once: projected BFGS, one evaluation of the whole batch per iteration.
 
 Minimise f over lower <= x <= upper from B starts. The direction is -H g on the free coordinates (those at a bound with the
-gradient pushing outwards are held), the step is projected onto the box and halved until it satisfies Armijo's condition, and H is the
-usual BFGS update of the inverse Hessian. Line search and iteration share one loop: each pass evaluates every start once, at a new
-iterate or at a shorter step, so nothing waits for the slowest line search.
+gradient pushing outwards are held), the step is projected onto the box and halved until it satisfies Armijo's condition,
+and H is the usual BFGS update of the inverse Hessian. Line search and iteration share one loop: each pass evaluates every
+start once, at a new iterate or at a shorter step, so nothing waits for the slowest line search.
 
 | name | shape | |
 |---|---|---|

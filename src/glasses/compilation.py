@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-
 from jax.experimental import serialize_executable
 
 _EVERY: list[Program] = []

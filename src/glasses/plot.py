@@ -1,4 +1,5 @@
-"""Pictures of a run: numbers out of the optimiser first, drawing out of the numbers second (so that plots are tested without pixels).
+"""Pictures of a run: numbers out of the optimiser first, drawing out of the numbers second (so that plots are tested
+without pixels).
 
 Needs matplotlib (``pip install glasses[plot]``), loaded on demand.
 """

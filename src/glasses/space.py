@@ -74,7 +74,8 @@ class Space:
         X = np.atleast_2d(X) if X.ndim else X
         if X.ndim != 2 or X.shape[1] != self.d:
             raise ValueError(
-                f"{what} must hold {self.d} {'number' if self.d == 1 else 'numbers'} per point (one for each bound), got shape {np.shape(x)}."
+                f"{what} must hold {self.d} {'number' if self.d == 1 else 'numbers'} per point (one "
+                f"for each bound), got shape {np.shape(x)}."
             )
         for i, row in enumerate(X):
             self._check(row, what if single else f"{what}[{i}]")
@@ -102,7 +103,8 @@ class Space:
             slack = _SLACK * (self.upper[i] - self.lower[i])
             if not self.lower[i] - slack <= value <= self.upper[i] + slack:
                 raise ValueError(
-                    f"{part} = {value:g} lies outside [{self.lower[i]:g}, {self.upper[i]:g}]: move the point or widen {self.label(i)}."
+                    f"{part} = {value:g} lies outside [{self.lower[i]:g}, {self.upper[i]:g}]: move the "
+                    f"point or widen {self.label(i)}."
                 )
 
 

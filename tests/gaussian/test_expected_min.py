@@ -1,3 +1,5 @@
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -130,10 +132,11 @@ def test_ep_mass_gradient_is_explicit_at_the_fixed_point():
     """[eq:grad]: dlogZ/dmu = nu - tau m with the sites held constant, against finite differences of EP itself."""
     m, S, _ = random_problem(3, 4)
     ep, valid = EP(tolerance=1e-12, max_sweeps=200), jnp.ones(4, bool)
-    found = ep._orthant(jnp.asarray(m), jnp.asarray(S), valid)
+    orthant = jax.jit(ep._orthant)
+    found = orthant(m, S, valid)
     for i in range(4):
         step = 1e-5 * np.eye(4)[i]
-        up, down = (ep._orthant(jnp.asarray(m + s), jnp.asarray(S), valid).log_mass for s in (step, -step))
+        up, down = (orthant(m + s, S, valid).log_mass for s in (step, -step))
         assert float(found.d_log_mass[i]) == pytest.approx(float(up - down) / 2e-5, rel=1e-5)
 
 
@@ -210,6 +213,11 @@ def test_a_further_variable_never_raises_the_expected_minimum(seed, n):
     assert more.value <= eta
 
 
+@cache
+def compiled(method):
+    return jax.jit(method.log_gain)
+
+
 @given(seed=st.integers(0, 10**6), n=st.sampled_from([2, 3]), extra=st.sampled_from([1, 5]))
 def test_padding_is_invisible(seed, n, extra):
     m, S, eta = random_problem(seed, n)
@@ -217,8 +225,8 @@ def test_padding_is_invisible(seed, n, extra):
     M[:n], C[:n, :n] = m, S
     valid = np.arange(n + extra) < n
     for method in (QMC(), EP(), EP(fallback=None)):
-        plain = method.log_gain(jnp.asarray(m), jnp.asarray(S), jnp.asarray(eta), jnp.ones(n, bool))
-        padded = method.log_gain(jnp.asarray(M), jnp.asarray(C), jnp.asarray(eta), jnp.asarray(valid))
+        plain = compiled(method)(m, S, eta, np.ones(n, bool))
+        padded = compiled(method)(M, C, eta, valid)
         assert float(padded) == pytest.approx(float(plain), rel=1e-9, abs=1e-9)
 
 
@@ -253,7 +261,8 @@ def test_hard_cases_are_finite_and_bounded(method, name):
 
 
 def test_far_tail_keeps_its_digits():
-    """Ten standard deviations above eta a plain sample sees nothing; the gain of two independent variables is the sum of both."""
+    """Ten standard deviations above eta a plain sample sees nothing; the gain of two independent variables is the sum of
+    both."""
     found = expected_min([10.0, 10.0, 10.0], np.eye(3), 0.0)
     single = expected_min([10.0], [[1.0]], 0.0)
     assert found.log_gain == pytest.approx(single.log_gain + np.log(3), abs=1e-6)

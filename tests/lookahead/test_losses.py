@@ -1,8 +1,10 @@
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import make_scene
+from problems import make_scene, star_of
 from scipy import integrate, stats
 
 from glasses import (
@@ -30,11 +32,15 @@ LOOKING = [
 MYOPIC = [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()]
 
 
+@cache
+def compiled(loss, size):
+    return jax.jit(lambda scene, star, left: loss.merit(scene, star, loss.futures(scene, star, left, size), left))
+
+
 def merit(loss, x, left, size=8, **settings):
     kernel, scene, model = make_scene(PLACES, **settings)
-    star = look(kernel, scene, jnp.asarray(x))
-    futures = loss.futures(scene, star, jnp.asarray(left), size)
-    return float(loss.merit(scene, star, futures, jnp.asarray(left))), scene, star, model
+    star = star_of(kernel, scene, jnp.asarray(x))
+    return float(compiled(loss, size)(scene, star, jnp.asarray(left))), scene, star, model
 
 
 def closed_form(model, x, eta):
@@ -70,7 +76,7 @@ def test_open_loop_is_the_tiny_version(x):
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.8, 0.6), (0.45, 0.9)])
 def test_two_stage_with_two_left_against_quadrature(x):
     """[eq:two]: gain = EI(x) + E[max over the places of EI given y*], the outer integral by brute force."""
-    kernel, scene, model = make_scene(PLACES)
+    _, scene, model = make_scene(PLACES)
     eta = float(scene.eta)
     m, S = tiny.posterior(model, np.vstack([x, PLACES]))
     s = np.sqrt(S[0, 0])
@@ -113,12 +119,13 @@ def test_gradient_against_finite_differences(loss, pending):
     """The derivative by x* with the predicted steps held fixed."""
     kernel, scene, _ = make_scene(PLACES, pending=pending)
     x, left = jnp.asarray([0.21, 0.33]), jnp.asarray(4)
-    futures = loss.futures(scene, look(kernel, scene, x), left, 8)
+    futures = jax.jit(lambda x: loss.futures(scene, look(kernel, scene, x), left, 8))(x)
 
+    @jax.jit
     def value(x):
         return loss.merit(scene, look(kernel, scene, x), futures, left)
 
-    gradient = jax.grad(value)(x)
+    gradient = jax.jit(jax.grad(value))(x)
     finite = [float(value(x + 1e-6 * e) - value(x - 1e-6 * e)) / 2e-6 for e in jnp.eye(2)]
     loose = isinstance(getattr(loss, "expectation", None), EP)  # EP's derivative is the true one, not that of its own error
     np.testing.assert_allclose(gradient, finite, rtol=0.1 if loose else 1e-4, atol=2e-2 if loose else 1e-5)
@@ -143,7 +150,7 @@ def test_pending_points_lower_the_merit_next_to_them(loss):
 
 def test_a_place_and_its_coordinates_are_the_same_star():
     kernel, scene, _ = make_scene(PLACES, pending=[[0.4, 0.6]])
-    gathered, computed = star_at(scene, jnp.asarray(7)), look(kernel, scene, jnp.asarray(PLACES[7]))
+    gathered, computed = star_at(scene, jnp.asarray(7)), star_of(kernel, scene, jnp.asarray(PLACES[7]))
     for a, b in zip(gathered, computed, strict=True):
         a, b = np.array(a), np.array(b)
         if a.size > 10:

@@ -38,7 +38,9 @@ def test_the_tiny_version_runs():
         assert len(file.readlines()) <= 200
 
 
-@pytest.mark.parametrize("bounds", [BOX, Bounds([0, 0], [1, 1]), np.array(BOX), ((0, 1), (0, 1))], ids=lambda b: type(b).__name__)
+@pytest.mark.parametrize(
+    "bounds", [BOX, Bounds([0, 0], [1, 1]), np.array(BOX), ((0, 1), (0, 1))], ids=lambda b: type(b).__name__
+)
 def test_bounds_of_every_kind(bounds):
     result = minimize(hills, bounds, budget=6, seed=0, loss=ExpectedLoss())
     assert result.x.shape == (2,)
@@ -53,7 +55,14 @@ def test_what_is_known_already_counts():
     X = np.random.default_rng(0).random((4, 2))
     calls = []
     result = minimize(
-        lambda x: calls.append(x) or hills(x), BOX, budget=7, x0=X, y0=[hills(x) for x in X], seed=0, n_initial=4, loss=ExpectedLoss()
+        lambda x: calls.append(x) or hills(x),
+        BOX,
+        budget=7,
+        x0=X,
+        y0=[hills(x) for x in X],
+        seed=0,
+        n_initial=4,
+        loss=ExpectedLoss(),
     )
     assert len(calls) == 3
     assert result.nfev == 7

@@ -1,9 +1,19 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from problems import hills
 
-from glasses import Cascade, Direct, ExpectedLoss, GaussianProcess, Glasses, LowerConfidenceBound, ProbabilityOfImprovement, TwoStage
+from glasses import (
+    Cascade,
+    Direct,
+    ExpectedLoss,
+    GaussianProcess,
+    Glasses,
+    LowerConfidenceBound,
+    ProbabilityOfImprovement,
+    TwoStage,
+)
 from glasses.lookahead.scene import look
 from glasses.search.cascade import open_scene
 from glasses.search.survey import cover, neighbourhood, separated_best
@@ -29,9 +39,8 @@ def test_myopic_losses_are_minimised_over_the_whole_square(loss, seed):
     found = decide(loss, Cascade(), seed=seed)
     scene = open_scene(MODEL.kernel, fitted(seed=seed), np.zeros((0, 2)), 256, np.random.default_rng(1))
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 41), np.linspace(0, 1, 41)), -1).reshape(-1, 2)
-    import jax
-
-    values = jax.vmap(lambda x: loss.merit(scene, look(MODEL.kernel, scene, x), (), jnp.asarray(1)))(jnp.asarray(grid))
+    merits = jax.jit(jax.vmap(lambda x: loss.merit(scene, look(MODEL.kernel, scene, x), (), jnp.asarray(1))))
+    values = merits(jnp.asarray(grid))
     assert found.merit >= float(values.max()) - 1e-6
 
 

@@ -37,7 +37,7 @@ def test_objective_gradient_against_finite_differences(rule, bias):
     X, y = wave(10)
     theta = jnp.asarray([-1.0, -0.5, 0.2, -2.0, 0.1, -1.0])
 
-    def J(theta):
+    def cost(theta):
         return objective(
             theta,
             jnp.asarray(X),
@@ -49,10 +49,10 @@ def test_objective_gradient_against_finite_differences(rule, bias):
             bias=bias,
         )
 
-    gradient = jax.grad(J)(theta)
+    gradient = jax.grad(cost)(theta)
     for i in range(6):
         step = 1e-6 * jnp.eye(6)[i]
-        assert float(gradient[i]) == pytest.approx(float(J(theta + step) - J(theta - step)) / 2e-6, rel=1e-5, abs=1e-6)
+        assert float(gradient[i]) == pytest.approx(float(cost(theta + step) - cost(theta - step)) / 2e-6, rel=1e-5, abs=1e-6)
 
 
 def test_maximum_likelihood_is_at_least_as_good_as_scikit_learn():

@@ -4,12 +4,13 @@
     prob. of improv.  P(y < eta)  = Phi((eta - mu) / s)                   [eq:mpi]
     confidence bound  mu - kappa s                                        [eq:lcb]    kappa = 1 in the paper
 
-Every loss of the library has the same two methods. ``futures`` predicts the steps that follow a star (nothing, for these) and
-``merit`` values the star with those steps held fixed: a differentiable scalar, larger is better. For losses that are an expected
-minimum the merit is the logarithm of the gain eta - Lambda, which orders points exactly as -Lambda does and does not underflow.
+Every loss of the library has the same two methods. ``futures`` predicts the steps that follow a star (nothing, for these)
+and ``merit`` values the star with those steps held fixed: a differentiable scalar, larger is better. For losses that are an
+expected minimum the merit is the logarithm of the gain eta - Lambda, which orders points exactly as -Lambda does and does
+not underflow.
 
-Pending points enter the expectation of ``ExpectedLoss``; the other two use the variance that is left once the pending points are
-known (their mean believed).
+Pending points enter the expectation of ``ExpectedLoss``; the other two use the variance that is left once the pending
+points are known (their mean believed).
 """
 
 from __future__ import annotations

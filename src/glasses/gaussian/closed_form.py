@@ -1,12 +1,12 @@
 """Expected minimum of one or two Gaussian variables and a threshold, exactly.
 
-One variable: eta - s h((eta - m) / s), see ``univariate``. Two variables: with w = (eta - y_1, y_2 - y_1) on the region where y_1 is
-the smallest (and the mirror image), the mean of a truncated bivariate normal (Rosenbaum 1961),
+One variable: eta - s h((eta - m) / s), see ``univariate``. Two variables: with w = (eta - y_1, y_2 - y_1) on the region
+where y_1 is the smallest (and the mirror image), the mean of a truncated bivariate normal (Rosenbaum 1961),
 
     E[w_1; w > 0] = mu_1 Phi_2(a, b; r) + s_1 (phi(a) Phi((b - r a) / c) + r phi(b) Phi((a - r b) / c))       [eq:pair]
 
-a = mu_1 / s_1, b = mu_2 / s_2, c = sqrt(1 - r^2), and Phi_2 from Owen's T function. Absolute error 1e-15 of the scale: a gain below
-1e-9 of it has lost its digits, and ``expected_min`` then asks QMC. NumPy only; every argument broadcasts.
+a = mu_1 / s_1, b = mu_2 / s_2, c = sqrt(1 - r^2), and Phi_2 from Owen's T function. Absolute error 1e-15 of the scale: a
+gain below 1e-9 of it has lost its digits, and ``expected_min`` then asks QMC. NumPy only; every argument broadcasts.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ For y ~ N(m, S) and a threshold eta the regions
 
     R_0 = {all y_i > eta},   R_j = {y_j <= eta, y_j <= y_i for all i}          [eq:regions]
 
-partition space. In w = A_j y + b_j with w_j = eta - y_j and w_i = y_i - y_j (for R_0: w_i = y_i - eta) each is the positive orthant,
-and EP for a Gaussian on an orthant (Cunningham, Hennig, Lacoste-Julien 2011) gives its mass Z_j and the mean of w. Then
+partition space. In w = A_j y + b_j with w_j = eta - y_j and w_i = y_i - y_j (for R_0: w_i = y_i - eta) each is the positive
+orthant, and EP for a Gaussian on an orthant (Cunningham, Hennig, Lacoste-Julien 2011) gives its mass Z_j and the mean of w.
+Then
 
     E[min(y, eta)] = eta - sum_j Z_j E[w_j | R_j] / sum_k Z_k                  [eq:ep]
 
@@ -17,7 +18,8 @@ cancel in the sum, so a second free identity is asked for: dZ_i/dm_j is a Hessia
 
     a = 1/2 sum_ij |dZ_i/dm_j - dZ_j/dm_i| s_i s_j / gain                      [eq:symmetry]
 
-and max_j EI_j <= gain <= sum_j EI_j. EP is trusted where it converged, c <= threshold sum_{j>=1} Z_j, a <= 2 threshold and the bounds hold.
+and max_j EI_j <= gain <= sum_j EI_j. EP is trusted where it converged, c <= threshold sum_{j>=1} Z_j, a <= 2 threshold and
+the bounds hold.
 
 Gradients, exact for exact masses: dE/dm_j = Z_j, dE/deta = Z_0, dE/dS_ij = 1/2 dZ_i/dm_j, and at an EP fixed point
 dlogZ/dmu_w = nu - tau m_w with the sites held constant (no unrolling).                                   [eq:grad]

@@ -4,8 +4,9 @@
     n > 2       QMC conditioned on an improvement (``qmc``): relative error of the gain below 1 % at the default size
     EP()        the paper's method (``ep``), with its certificate and QMC as a safety net
 
-Derivatives come with the value: dE/dmean_j = Z_j (the mass of the region where y_j is the smallest), dE/deta = Z_0, dE/dcov. Those of QMC are
-the exact derivatives of its value, so they carry its sampling error; the masses are the same numbers made non-negative and normalised.
+Derivatives come with the value: dE/dmean_j = Z_j (the mass of the region where y_j is the smallest), dE/deta = Z_0,
+dE/dcov. Those of QMC are the exact derivatives of its value, so they carry its sampling error; the masses are the same
+numbers made non-negative and normalised.
 """
 
 from __future__ import annotations
@@ -39,8 +40,12 @@ class Status(IntEnum):
         return {
             Status.EXACT: "closed form",
             Status.CONVERGED: "the method's own answer, within its certificate",
-            Status.FELL_BACK: "EP did not meet its certificate here, the value is the fallback's; raise EP(threshold=...) to keep EP's",
-            Status.NOT_CONVERGED: "EP did not converge or misses its certificate and has no fallback: use QMC() for this problem",
+            Status.FELL_BACK: (
+                "EP did not meet its certificate here, the value is the fallback's; raise EP(threshold=...) to keep EP's"
+            ),
+            Status.NOT_CONVERGED: (
+                "EP did not converge or misses its certificate and has no fallback: use QMC() for this problem"
+            ),
         }[self]
 
 
@@ -48,8 +53,9 @@ class Status(IntEnum):
 class ExpectedMin:
     """The expected minimum of each problem of a batch; every field has the batch's shape first.
 
-    ``value`` = eta - gain. ``masses`` (n + 1): Z_0, ..., Z_n. ``certificate``: |sum Z - 1| for EP, an estimate of the relative error of the gain
-    for QMC, 0 for a closed form. ``status``: see ``Status``. ``d_mean``, ``d_cov``, ``d_eta``: derivatives of ``value``.
+    ``value`` = eta - gain. ``masses`` (n + 1): Z_0, ..., Z_n. ``certificate``: |sum Z - 1| for EP, an estimate of the
+    relative error of the gain for QMC, 0 for a closed form. ``status``: see ``Status``. ``d_mean``, ``d_cov``, ``d_eta``:
+    derivatives of ``value``.
     """
 
     value: Any
@@ -113,7 +119,8 @@ def expected_min(mean: Any, cov: Any, eta: Any, method: QMC | EP | None = None) 
 
 @program
 def _batch(m: jax.Array, S: jax.Array, eta: jax.Array, *, method: QMC | EP) -> tuple[jax.Array, ...]:
-    """log gain, masses, certificate, status and derivatives of every problem, one after the other: memory does not grow with the batch."""
+    """log gain, masses, certificate, status and derivatives of every problem, one after the other: memory does not grow
+    with the batch."""
     valid = jnp.ones(m.shape[-1], bool)
 
     def one(problem: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:

@@ -5,12 +5,13 @@
                 G_{n-1}(y_q): the open-loop gain of the n - 1 steps predicted after seeing y* = y_q,
                 below min(eta, y_q), under the posterior conditioned on it
 
-n counts the evaluations left including the current one; n = 1 is the closed form in both. The nodes y_q are Gauss-Hermite nodes of the
-law of y*. The first term of [eq:two] is exact, so the quadrature only carries the later steps. Pending evaluations are part of the
-vector y in both. With noise, what improves is the posterior mean: its sd after observing y* is var / sqrt(var + noise).
+n counts the evaluations left including the current one; n = 1 is the closed form in both. The nodes y_q are Gauss-Hermite
+nodes of the law of y*. The first term of [eq:two] is exact, so the quadrature only carries the later steps. Pending
+evaluations are part of the vector y in both. With noise, what the later steps must beat is the posterior mean: its sd after
+observing y* is var / sqrt(var + noise).
 
-The paper is the open loop with ``LocalPenalization`` and ``EP``; EL-k is ``Glasses(steps=k)``. The paper's Algorithm 1 plans one
-evaluation too many; here n is what is left.
+The paper is the open loop with ``LocalPenalization`` and ``EP``; EL-k is ``Glasses(steps=k)``. The paper's Algorithm 1
+plans one evaluation too many; here n is what is left.
 
 Cost per star: one oracle call and one expected minimum (open loop), one of each per node (two-stage).
 """
@@ -86,7 +87,7 @@ class TwoStage:
     def merit(self, scene: Scene, star: Star, futures: jax.Array, left: jax.Array) -> jax.Array:
         t, log_w = self._rule()
         total = jnp.sqrt(star.var + scene.noise)
-        now = log_expected_improvement(star.mu, star.var / total, scene.eta)
+        now = log_expected_improvement(star.mu, jnp.sqrt(star.var), scene.eta)
 
         def one(args: tuple[jax.Array, jax.Array]) -> jax.Array:
             t, steps = args

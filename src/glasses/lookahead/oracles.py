@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.scene import Scene, Star, is_close
+from glasses.lookahead.scene import Scene, Star, believed_eta, is_close
 
 
 class World(NamedTuple):
@@ -47,9 +47,10 @@ class Oracle(Protocol):
 
 
 def free_places(scene: Scene, star: Star) -> jax.Array:
-    """Where a step may go: real, not pending, not x* itself."""
-    U = scene.points.shape[0]
-    return (jnp.arange(U) < U - scene.pending) & ~is_close(scene.points, star.x[None], jnp.ones(1, bool))
+    """Where a step may go: not x* itself and not a pending point."""
+    U, P = scene.points.shape[0], scene.pending
+    free = (jnp.arange(U) < U - P) & ~is_close(scene.points, star.x[None], jnp.ones(1, bool))
+    return free & ~is_close(scene.points, scene.points[U - P :], scene.real[U - P :]) if P else free
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class KrigingBeliever:
         variance = jnp.diagonal(scene.believed)
         rows = jnp.zeros((size, U)).at[0].set(first)
         nugget = 1e-10 * scene.post.hyper.signal
-        eta = jnp.where(world.informed, world.eta, jnp.minimum(world.eta, star.mu))
+        eta = believed_eta(scene, world.mu, jnp.where(world.informed, world.eta, jnp.minimum(world.eta, star.mu)))
 
         def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             rows, rest, free, eta, places = state

@@ -128,6 +128,12 @@ def look(kernel: Kernel, scene: Scene, x: jax.Array) -> Star:
     return Star(x, mean(kernel, post, x[None])[0], var, cov, believed_var, believed_cov)
 
 
+def believed_eta(scene: Scene, mu: jax.Array, eta: jax.Array) -> jax.Array:
+    """eta once the pending points have come out at their means."""
+    P = scene.pending
+    return jnp.minimum(eta, jnp.min(jnp.where(scene.real[-P:], mu[-P:], jnp.inf))) if P else eta
+
+
 def star_at(scene: Scene, i: jax.Array) -> Star:
     """The star at place i of the scene, gathered."""
     return Star(scene.points[i], scene.mu[i], scene.cov[i, i], scene.cov[i], scene.believed[i, i], scene.believed[i])

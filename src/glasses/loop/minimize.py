@@ -31,12 +31,13 @@ def minimize(
 ) -> Result:
     """Minimise ``fun`` over ``bounds`` with ``budget`` evaluations, planning every one of them for all that are left.
 
-    ``fun(x)`` gets an array, or ``fun(**params)`` when the bounds have names. The other arguments are those of ``Optimizer``. ``callback`` is
-    called after each evaluation with the result so far (as ``intermediate_result`` if it has such a parameter, like SciPy's) and stops the
-    run by raising ``StopIteration``. ``verbose`` prints one line per evaluation.
+    ``fun(x)`` gets an array, or ``fun(**params)`` when the bounds have names. The other arguments are those of
+    ``Optimizer``. ``callback`` is called after each evaluation with the result so far (as ``intermediate_result`` if it has
+    such a parameter, like SciPy's) and stops the run by raising ``StopIteration``. ``verbose`` prints one line per
+    evaluation.
 
-    Nothing paid for is lost: a value that is not a finite number ends the run with ``success=False`` and everything before it, and an
-    exception in ``fun`` is passed on with the result so far as its attribute ``result``.
+    Nothing paid for is lost: a value that is not a finite number ends the run with ``success=False`` and everything before
+    it, and an exception in ``fun`` is passed on with the result so far as its attribute ``result``.
     """
     optimizer = Optimizer(
         bounds, budget=budget, n_initial=n_initial, x0=x0, y0=y0, loss=loss, model=model, search=search, seed=seed
@@ -97,6 +98,7 @@ class Table:
         point = ", ".join(f"{k}={v:.4g}" for k, v in x.items()) if isinstance(x, dict) else ", ".join(f"{v:.4g}" for v in x)
         seconds = time.perf_counter() - self.start
         print(
-            f"{len(values):5d} {self.optimizer.remaining:5d} {values[-1]:13.6g}{star}{min(values):13.6g} {seconds:8.1f}  {point}",
+            f"{len(values):5d} {self.optimizer.remaining:5d} "
+            f"{values[-1]:13.6g}{star}{min(values):13.6g} {seconds:8.1f}  {point}",
             flush=True,
         )

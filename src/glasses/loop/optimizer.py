@@ -1,9 +1,9 @@
 """Ask/tell: the optimiser as an object that holds the data, the pending points and the budget, and decides.
 
-A decision is a pure function of (seed, data, pending points, budget, configuration): no state is carried from one decision to the next, so
-the same data in another process gives the same suggestion. ``tell`` is cheap, the model is fitted in ``ask``. Input is checked
-whole before anything changes. Outputs are standardised and rounded to 1e-10 of their spread before the model sees them (see
-``space`` for the inputs), so that a change of units does not alter a run.
+A decision is a pure function of (seed, data, pending points, budget, configuration): no state is carried from one decision
+to the next, so the same data in another process gives the same suggestion. ``tell`` is cheap, the model is fitted in
+``ask``. Input is checked whole before anything changes. Outputs are standardised and rounded to 1e-10 of their spread
+before the model sees them (see ``space`` for the inputs), so that a change of units does not alter a run.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ LARGEST = 1e100
 class Optimizer:
     """Minimise an expensive function within a known number of evaluations.
 
-    ``bounds``: pairs, a ``scipy.optimize.Bounds`` or ``{name: pair}``. ``budget``: all evaluations, the initial ones and those told
-    included. ``n_initial``: evaluations before the model decides (default: 2 d, at least 3, at most half the budget). ``x0``: points to try
-    first; with ``y0``, points already evaluated. ``loss``, ``model``, ``search``: see ``glasses.default()``. ``seed``: same seed, same suggestions;
-    without one a seed is drawn and kept in ``.seed``.
+    ``bounds``: pairs, a ``scipy.optimize.Bounds`` or ``{name: pair}``. ``budget``: all evaluations, the initial ones and
+    those told included. ``n_initial``: evaluations before the model decides (default: 2 d, at least 3, at most half the
+    budget). ``x0``: points to try first; with ``y0``, points already evaluated. ``loss``, ``model``, ``search``: see
+    ``glasses.default()``. ``seed``: same seed, same suggestions; without one a seed is drawn and kept in ``.seed``.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class Optimizer:
         used = len(self._y) + len(self._pending)
         if value < used:
             raise ValueError(
-                f"budget = {value} is below what is already used ({len(self._y)} told, {len(self._pending)} pending): the least possible is {used}."
+                f"budget = {value} is below what is already used ({len(self._y)} told, "
+                f"{len(self._pending)} pending): the least possible is {used}."
             )
         self._budget = value
 
@@ -125,7 +126,8 @@ class Optimizer:
         count = 1 if n is None else _whole("n", n, 1)
         if count > self.remaining:
             raise ValueError(
-                f"{count} asked but {self.remaining} of {self._budget} evaluations remain ({len(self._y)} told, {len(self._pending)} pending): "
+                f"{count} asked but {self.remaining} of {self._budget} evaluations remain "
+                f"({len(self._y)} told, {len(self._pending)} pending): "
                 "tell results or raise optimizer.budget."
             )
         asked = []
@@ -151,7 +153,8 @@ class Optimizer:
         used = len(self._y) + len(points) + len(pending)
         if used > self._budget:
             raise ValueError(
-                f"budget = {self._budget} is below the {used} evaluations this would make ({len(self._y)} told, {len(points)} new, "
+                f"budget = {self._budget} is below the {used} evaluations this would make "
+                f"({len(self._y)} told, {len(points)} new, "
                 f"{len(pending)} pending): raise optimizer.budget first."
             )
         self._pending = pending
@@ -315,7 +318,7 @@ def _as_list(y: Any, what: str) -> list[Any]:
 
 
 def _checked_value(value: Any, what: str) -> float:
-    if isinstance(value, str | bytes) or isinstance(value, bool | np.bool_) or value is None or np.iscomplexobj(value):
+    if isinstance(value, str | bytes | bool | np.bool_ | None) or np.iscomplexobj(value):
         raise ValueError(f"{what} must be a number, got {value!r}.")
     try:
         number = float(np.asarray(value, dtype=float).reshape(()))
@@ -323,10 +326,12 @@ def _checked_value(value: Any, what: str) -> float:
         raise ValueError(f"{what} must be one number per point, got {value!r}.") from None
     if not math.isfinite(number):
         raise ValueError(
-            f"{what} is {number}: values must be finite; leave the point out or give it a value at the bad end of what you measured."
+            f"{what} is {number}: values must be finite; leave the point out or give it a value at the "
+            f"bad end of what you measured."
         )
     if abs(number) > LARGEST:
         raise ValueError(
-            f"{what} = {number:g} is beyond {LARGEST:g} in size and would hide every other value: rescale or clip the objective."
+            f"{what} = {number:g} is beyond {LARGEST:g} in size and would hide every other value: "
+            f"rescale or clip the objective."
         )
     return number

@@ -1,11 +1,11 @@
 """The default search: value many places cheaply, few dearly, then polish the best with gradients.
 
-1. survey   the places of the scene (``survey``)
-2. screen   every place under one common future, that of the best myopic place, with a coarse expectation
-3. value    the best of the screen, of EI and of the common plan, each under its own predicted future
-4. polish   the best few by gradients with their futures held fixed, then valued again under their new future
-A myopic loss is valued at every place and polished. The winner is never a point already observed or pending unless the noise makes a
-repetition worth something. One compiled program per loss, data size and horizon size; deterministic given the survey.
+1. survey   the places of the scene (``survey``) 2. screen   every place under one common future, that of the best myopic
+place, with a coarse expectation 3. value    the best of the screen, of EI and of the common plan, each under its own
+predicted future 4. polish   the best few by gradients with their futures held fixed, then valued again under their new
+future A myopic loss is valued at every place and polished. The winner is never a point already observed or pending unless
+the noise makes a repetition worth something. One compiled program per loss, data size and horizon size; deterministic given
+the survey.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
-from glasses.lookahead.scene import Scene, Star, is_close, look, star_at
+from glasses.lookahead.scene import Scene, Star, believed_eta, is_close, look, star_at
 from glasses.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
 from glasses.search.decision import Decision, Valued, conclude
 from glasses.search.survey import cover, neighbourhood, separated_best, survey
@@ -84,18 +84,16 @@ def _best_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, p
     """Value every place, polish the best well-separated ones."""
     candidates = scene.points[: scene.points.shape[0] - scene.pending]
 
+    together = None if scene.pending else 64  # an expectation over pending points factorises: one matrix at a time
+
     def merit_at(star: Star) -> jax.Array:
         return loss.merit(scene, star, (), left)
 
-    def merits(X: jax.Array) -> jax.Array:
-        return jax.vmap(lambda x: merit_at(look(kernel, scene, x)))(X)
-
     def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
-        value, pull = jax.vjp(lambda X: -merits(X), X)
-        return value, pull(jnp.ones_like(value))[0]
+        return jax.lax.map(jax.value_and_grad(lambda x: -merit_at(look(kernel, scene, x))), X, batch_size=together)
 
     everywhere = jnp.arange(candidates.shape[0])
-    merit = jax.lax.map(lambda i: merit_at(star_at(scene, i)), everywhere, batch_size=64)
+    merit = jax.lax.map(lambda i: merit_at(star_at(scene, i)), everywhere, batch_size=together)
     merit = jnp.where(forbidden(scene, candidates), -jnp.inf, merit)
     d = candidates.shape[1]
     first = candidates[separated_best(merit, candidates, polished)]
@@ -112,7 +110,8 @@ def _screen(scene: Scene, left: jax.Array, *, size: int, count: int) -> jax.Arra
     """The places worth valuing: a third by EI, the common plan itself, the rest by their merit under the common plan."""
     candidates = scene.points[: scene.points.shape[0] - scene.pending]
     taken = forbidden(scene, candidates)
-    log_ei = log_expected_improvement(scene.mu, jnp.sqrt(jnp.diagonal(scene.believed)), scene.eta)[: candidates.shape[0]]
+    eta = believed_eta(scene, scene.mu, scene.eta)
+    log_ei = log_expected_improvement(scene.mu, jnp.sqrt(jnp.diagonal(scene.believed)), eta)[: candidates.shape[0]]
     log_ei = jnp.where(taken, -jnp.inf, log_ei)
     coarse = Glasses(KrigingBeliever(), QMC(16))
     plan = coarse.futures(scene, star_at(scene, jnp.argmax(log_ei)), left, size)

@@ -1,8 +1,9 @@
 """DIRECT, the paper's search: dividing rectangles over the loss itself (Jones et al. 1993, through SciPy).
 
-The loss is deterministic given the survey, so DIRECT sees a function and not noise. It divides the value of the loss, not its
-logarithm: unlike an argmax, its choices are not invariant under monotone transformations. Its first sample is the centre of the box,
-which flatters problems with their optimum there. One compiled call per sample: slower than ``Cascade``, kept as the paper's option.
+The loss is deterministic given the survey, so DIRECT sees a function and not noise. It divides the value of the loss, not
+its logarithm: unlike an argmax, its choices are not invariant under monotone transformations. Its first sample is the
+centre of the box, which flatters problems with their optimum there. One compiled call per sample: slower than ``Cascade``,
+kept as the paper's option.
 """
 
 from __future__ import annotations

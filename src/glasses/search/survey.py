@@ -1,7 +1,8 @@
 """The survey that opens a decision: where the future may go, as the scene that losses are valued on.
 
-Places: an even cover of the cube (a Sobol set, shifted), points around the best observation at scales from a third of the cube
-down to 1e-4, and the local maxima of EI, polished by gradients from the best well-separated places. The pending points come last.
+Places: an even cover of the cube (a Sobol set, shifted), points around the best observation at scales from a third of the
+cube down to 1e-4, and the local maxima of EI, polished by gradients from the best well-separated places. The pending points
+come last.
 """
 
 from __future__ import annotations

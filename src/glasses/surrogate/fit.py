@@ -10,10 +10,10 @@ Priors of the default (inputs in the unit cube, outputs standardised):
     noise sd        ~ Exponential(mean 0.05)          flat near zero: noise needs evidence, a rugged function is not enough
 Maximum likelihood has no prior; the box of ``_LIMITS`` bounds both.
 
-Gradient: dJ/dK = 1/2 ((K + noise I)^-1 - alpha alpha^T) is explicit [eq:trace], so reverse mode never enters the factorisation.
-Large data: with more than ``_SUBSET`` observations the starts compete on a subset (the best values and an even spread of the rest) and
-only the winner is polished on everything. Deterministic; no state is carried from one fit to the next.
-Cost: starts x passes x N^3.
+Gradient: dJ/dK = 1/2 ((K + noise I)^-1 - alpha alpha^T) is explicit [eq:trace], so reverse mode never enters the
+factorisation. Large data: with more than ``_SUBSET`` observations the starts compete on a subset (the best values and an
+even spread of the rest) and only the winner is polished on everything. Deterministic; no state is carried from one fit to
+the next. Cost: starts x passes x N^3.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@
     k'(x, x') = k(x, x') - k(x, X) (K + noise I)^-1 k(X, x')            [eq:cov]   the latent f, no noise
     k(x, x')  = a^2 rho(r) + b                                         bias kernel b as in the paper, 0 by default
 
-Numerics: a nugget of 1e-10 a^2 on K makes every factorisation succeed (repeated inputs included) and bounds the smallest predicted
-variance. Conditioning appends one row to L: O(N^2). Next: ``fit`` makes posteriors, ``lookahead`` consumes them.
+Numerics: a nugget of 1e-10 a^2 on K makes every factorisation succeed (repeated inputs included) and bounds the smallest
+predicted variance. Conditioning appends one row to L: O(N^2). Next: ``fit`` makes posteriors, ``lookahead`` consumes them.
 """
 
 from __future__ import annotations
