@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from problems import hills
 
-from glasses import ExpectedLoss, Optimizer, TwoStage, minimize
+from glasses import ExpectedLoss, GaussianProcess, Optimizer, TwoStage, minimize
 from glasses.compilation import Program, cache_folder, forget_programs, program, programs_in_memory
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -101,6 +102,38 @@ def test_the_disk_cache_spares_compiling(tmp_path, monkeypatch):
     second = Program(cube)(x)
     assert len(compiled) == 1
     np.testing.assert_array_equal(first, second)
+
+
+def test_a_cached_program_is_not_even_traced(tmp_path, monkeypatch):
+    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path))
+    traced = []
+
+    def square(x, *, model):
+        traced.append(model)
+        return x * x
+
+    square.__module__ = "glasses.test"
+    for model in (GaussianProcess(), GaussianProcess(noise=0.1), GaussianProcess()):
+        assert float(Program(square)(np.array(3.0), model=model)) == 9.0
+    assert traced == [GaussianProcess(), GaussianProcess(noise=0.1)]
+
+
+def test_code_from_outside_is_part_of_the_key(tmp_path, monkeypatch):
+    """Two losses with the same name and the same repr but different code never share an executable."""
+    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path))
+
+    def make(factor):
+        @dataclass(frozen=True)
+        class Mine:
+            def scale(self, x):
+                return factor * x
+
+        return Mine()
+
+    def apply(x, *, loss):
+        return loss.scale(x)
+
+    assert [float(Program(apply)(np.array(1.0), loss=make(k))) for k in (2.0, 3.0)] == [2.0, 3.0]
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", "cut"])

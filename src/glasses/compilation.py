@@ -5,11 +5,13 @@ float64 (the scoped ``jax.enable_x64``, so nothing outside the call changes) and
 static: hashable configuration that is part of the program's identity.
 
 Cache. JAX's own persistent cache is one global setting of the process and would also swallow the user's programs, so
-executables are kept here: the key is the lowered program's text, the versions of JAX and jaxlib, the platform and the
-processor's features. A file that is missing, cut, foreign or unreadable means compiling again, never a failure.
-``GLASSES_CACHE_DIR`` moves the folder; ``GLASSES_CACHE_DIR=off`` turns the cache off.
+executables are kept here. The key is the program's name, its static configuration and shapes, a digest of this package's
+source, the versions of JAX and jaxlib, the platform and the processor's features; a program found by it is loaded without
+being traced. Configuration from outside the package (somebody's own loss) may hide code that its ``repr`` does not show: then
+the key is the text of the lowered program. A file that is missing, cut, foreign or unreadable means compiling again, never a
+failure. ``GLASSES_CACHE_DIR`` moves the folder; ``GLASSES_CACHE_DIR=off`` turns the cache off.
 
-Cost: a call of a known program costs about 0.1 ms; a cached program about 0.2 s of tracing; a new one seconds.
+Cost: a call of a known program about 0.1 ms; of a cached one some 10 ms once per process; a new one seconds.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ import pickle
 import platform
 import tempfile
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy
+import jax.scipy.linalg
 from jax.experimental import serialize_executable
 
 _EVERY: list[Program] = []
@@ -57,16 +62,20 @@ class Program:
             return self.function(*args, **static)
 
         bound.__name__ = self.function.__name__
-        lowered = jax.jit(bound).lower(*arrays)
-        folder = cache_folder()
+        folder, words = cache_folder(), _words(tuple(static.values()))
         if folder is None:
-            return lowered.compile()
-        identity = "\n".join([jax.__version__, version("jaxlib"), _machine(), lowered.as_text()])
+            return jax.jit(bound).lower(*arrays).compile()
+        lowered = None
+        if words is None:
+            lowered = jax.jit(bound).lower(*arrays)
+            words = lowered.as_text()
+        shapes = str(jax.tree.map(lambda a: (a.shape, str(a.dtype)), arrays))
+        identity = "\n".join([_surroundings(), self.name, shapes, words])
         path = folder / f"{self.name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
         found = _load(path)
         if found is not None:
             return found
-        compiled = lowered.compile()
+        compiled = (lowered or jax.jit(bound).lower(*arrays)).compile()
         _store(path, compiled)
         return compiled
 
@@ -98,21 +107,47 @@ def cache_folder() -> Path | None:
     return Path(base).expanduser() / "glasses" / "programs"
 
 
+def _words(value: Any) -> str | None:
+    """A complete description of static configuration, or None if some of it comes from outside this package."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if isinstance(value, tuple):
+        parts = [_words(each) for each in value]
+    elif is_dataclass(value) and type(value).__module__.startswith("glasses."):
+        parts = [_words(getattr(value, each.name)) for each in fields(value)]
+    else:
+        return None
+    return None if None in parts else f"{type(value).__qualname__}({', '.join(map(str, parts))})"
+
+
 @cache
-def _machine() -> str:
+def _surroundings() -> str:
+    """Everything besides the program itself that an executable depends on."""
     device = jax.devices()[0]
     flags = ""
     info = Path("/proc/cpuinfo")
     if info.exists():
         flags = next((line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
-    xla = os.environ.get("XLA_FLAGS", "")
-    return "|".join([platform.system(), platform.machine(), device.platform, device.device_kind, flags, xla])
+    source = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        source.update(path.read_bytes())
+    versions = [jax.__version__, version("jaxlib"), source.hexdigest()]
+    machine = [platform.system(), platform.machine(), device.platform, device.device_kind, flags]
+    return "|".join([*versions, *machine, os.environ.get("XLA_FLAGS", "")])
+
+
+@cache
+def _register_lapack() -> None:
+    """Lower a factorisation and a solve: that registers the library calls which a loaded executable refers to."""
+    matrix = jax.numpy.eye(2)
+    jax.jit(lambda a: jax.scipy.linalg.solve_triangular(jax.numpy.linalg.cholesky(a), a, lower=True)).lower(matrix)
 
 
 def _load(path: Path) -> Any:
     try:
         if os.name == "posix" and path.stat().st_uid != os.getuid():
             return None  # somebody else's file is not run
+        _register_lapack()
         return serialize_executable.deserialize_and_load(*pickle.loads(path.read_bytes()))
     except Exception:  # a cache miss of any kind is answered by compiling
         return None
