@@ -79,7 +79,7 @@ def draw_run(moments: list[tuple[str, RunData]], path: Path) -> None:
         elif data.recommended is not None:
             panel.plot(*data.recommended, "X", color="tab:orange", markeredgecolor="black", markersize=11, label="recommended")
         panel.set(title=title, xlabel=data.names[0], ylabel=data.names[1])
-        panel.legend(loc="upper right", fontsize=8, framealpha=0.9)
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, fontsize=8, frameon=False)
     figure.colorbar(shades, ax=panels[len(moments) - 1], label="posterior mean")
     last = moments[-1][1]
     count = np.arange(1, len(last.values) + 1)

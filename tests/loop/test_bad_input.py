@@ -117,6 +117,20 @@ def test_ask():
     assert optimizer.remaining == 4
 
 
+def test_a_batch_that_fails_midway_leaves_nothing_pending(monkeypatch):
+    optimizer = Optimizer(BOX, budget=9, n_initial=3, seed=0)
+    optimizer.tell(optimizer.ask(), 1.0)
+
+    def broken(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Cascade, "decide", broken)
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.ask(4)
+    assert optimizer.pending == []
+    assert optimizer.remaining == 8
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

@@ -44,14 +44,12 @@ def minimize(
     )
     report = Table(optimizer) if verbose else None
     while optimizer.remaining:
-        x = optimizer.ask()
         try:
+            x = optimizer.ask()
             y = fun(**x) if optimizer.space.names is not None else fun(x)
         except BaseException as error:
-            error.result = optimizer.result()  # type: ignore[attr-defined]
-            error.add_note(
-                f"{len(optimizer.values)} evaluations were done before; they are in this exception's attribute `result`."
-            )
+            error.result = optimizer.record()  # type: ignore[attr-defined]
+            error.add_note(f"{len(optimizer.values)} evaluations were done before; they are in this exception's `result`.")
             raise
         try:
             optimizer.tell(x, y)

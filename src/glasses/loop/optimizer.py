@@ -130,12 +130,16 @@ class Optimizer:
                 f"({len(self._y)} told, {len(self._pending)} pending): "
                 "tell results or raise optimizer.budget."
             )
+        before = self._pending, self._first
         asked = []
-        for _ in range(count):
-            x = self._next()
-            self._pending.append(x)
-            self._first = self._first[1:]
-            asked.append(self.space.form(x))
+        try:
+            for _ in range(count):
+                x = self._next()
+                self._pending, self._first = [*self._pending, x], self._first[1:]
+                asked.append(self.space.form(x))
+        except BaseException:
+            self._pending, self._first = before  # a point that was not handed out is not pending
+            raise
         return asked[0] if n is None else asked
 
     def tell(self, x: Any, y: Any) -> None:
@@ -163,11 +167,19 @@ class Optimizer:
 
     def result(self) -> Result:
         """Everything known so far; ``success`` once the budget is spent."""
+        result = self.record()
+        if self._y:
+            result.recommended = self._recommend()
+        return result
+
+    def record(self) -> Result:
+        """``result()`` without the recommendation: no model is fitted."""
         told, done = len(self._y), len(self._y) >= self._budget
         words = f"{told} of {self._budget} evaluations done."
-        result = Result(
-            x=None,
-            fun=math.nan,
+        best = int(np.argmin(self._y)) if told else None
+        return Result(
+            x=None if best is None else self.space.form(self._X[best]),
+            fun=math.nan if best is None else self._y[best],
             success=done,
             status=0 if done else 1,
             message="Budget spent: " + words if done else "Unfinished: " + words,
@@ -178,11 +190,6 @@ class Optimizer:
             recommended=None,
             seed=self.seed,
         )
-        if told:
-            best = int(np.argmin(self._y))
-            result.x, result.fun = self.space.form(self._X[best]), self._y[best]
-            result.recommended = self._recommend()
-        return result
 
     def plan(self) -> Plan:
         """The next point and where the rest of the budget is predicted to go. Asks for nothing."""
@@ -230,7 +237,7 @@ class Optimizer:
         return np.random.default_rng([self.seed, purpose, moment])
 
     def _decide(self) -> Decision:
-        key = ("decision", *self._moment(), self._budget)
+        key = ("decision", *self._moment(), self._budget, self.loss, self.model, self.search)
         if key not in self._cache:
             decision = self.search.decide(
                 self.loss, self.model.kernel, self._fitted(), self._pending_unit(), self.remaining, self._rng(1)
@@ -239,7 +246,7 @@ class Optimizer:
         return self._cache[key]
 
     def _fitted(self) -> Posterior:
-        key = ("posterior", len(self._y))
+        key = ("posterior", len(self._y), self.model)
         if key not in self._cache:
             centre, scale = self._units()
             X = self.space.to_unit(np.array(self._X))
