@@ -70,12 +70,21 @@ def draw_run(moments: list[tuple[str, RunData]], path: Path) -> None:
     levels = np.linspace(low, high, 25)
     for panel, (title, data) in zip(panels, moments, strict=False):
         shades = panel.contourf(*data.axes, data.mean, levels=levels, cmap="viridis_r")
-        panel.plot(*data.points.T, "o", color="white", markeredgecolor="black", markersize=5, label="evaluated")
+        panel.plot(*data.points.T, "o", clip_on=False, color="white", markeredgecolor="black", markersize=5, label="evaluated")
         if len(data.plan):
             panel.plot(
                 *data.plan[1:].T, "o", markerfacecolor="none", markeredgecolor="tab:red", markersize=9, label="predicted steps"
             )
-            panel.plot(*data.plan[0], "*", color="tab:red", markeredgecolor="white", markersize=16, label="next point")
+            panel.plot(
+                *data.plan[0],
+                "*",
+                clip_on=False,
+                zorder=5,
+                color="tab:red",
+                markeredgecolor="white",
+                markersize=16,
+                label="next point",
+            )
         elif data.recommended is not None:
             panel.plot(*data.recommended, "X", color="tab:orange", markeredgecolor="black", markersize=11, label="recommended")
         panel.set(title=title, xlabel=data.names[0], ylabel=data.names[1])

@@ -106,10 +106,10 @@ def steps_ahead(model: Model, x: Array, n: int, grid: Array, eta: float) -> Arra
         step = np.zeros(grid.shape[1])
         step[i] = 1e-5
         slope += ((posterior(model, grid + step)[0] - posterior(model, grid - step)[0]) / 2e-5) ** 2
-    L, M = max(np.sqrt(slope.max()), 1e-3 * np.sqrt(model.signal)), min(mu.min(), eta)
+    mean, variance = posterior(model, x[None])
+    L, M = max(np.sqrt(slope.max()), 1e-3 * np.sqrt(model.signal)), min(mu.min(), mean[0], eta)  # M <= every mean
     gain = np.log(np.log1p(np.exp(expected_improvement(mu, sd, eta) - eta)))  # log g(-Lambda_1)
 
-    mean, variance = posterior(model, x[None])
     centres = [(x, mean[0], np.sqrt(max(variance[0, 0], 0) + 1e-10 * model.signal))]
     free = np.max(np.abs(grid - x), axis=1) >= 1e-6
     for _ in range(n - 1):

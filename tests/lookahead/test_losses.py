@@ -94,6 +94,12 @@ def test_two_stage_with_two_left_against_quadrature(x):
     assert usual == pytest.approx(gain, rel=3e-2)
 
 
+def test_two_stage_counts_nothing_twice_under_noise():
+    """With noise so large that an outcome teaches nothing, a second look beside x* adds next to nothing to the first."""
+    values = [np.exp(merit(TwoStage(), (0.2, 0.3), left, noise=1e4)[0]) for left in (1, 2)]
+    assert values[1] < 1.6 * values[0]
+
+
 @pytest.mark.parametrize("loss", LOOKING, ids=str)
 def test_the_loss_falls_with_every_further_evaluation(loss):
     values = [merit(loss, (0.2, 0.3), left)[0] for left in (1, 2, 3, 5, 8)]

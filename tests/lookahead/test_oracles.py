@@ -115,6 +115,19 @@ def test_penaliser_facts(hard):
     assert np.exp(log_phi[0]) < (1e-6 if hard else 0.5)
 
 
+@pytest.mark.parametrize("hard", [False, True])
+def test_steps_stay_apart_after_an_outcome_that_lowers_every_mean(hard):
+    """M follows the means of the world: else the soft penaliser vanishes and the hard one is not a number."""
+    kernel, scene, _ = make_scene(PLACES)
+    star = star_of(kernel, scene, jnp.asarray([0.3, 0.3]))
+    world = World(star, scene.mu - 5.0, scene.eta - 4.0, jnp.asarray(True))
+    oracle = LocalPenalization(hard=hard)
+    steps = np.asarray(compiled(oracle, 8)(scene, world, jnp.asarray(8)))
+    assert len(set(steps.tolist())) == 7
+    gaps = np.linalg.norm(PLACES[steps][:, None] - PLACES[steps][None], axis=-1) + np.eye(7)
+    assert gaps.min() > 0.05
+
+
 def test_lowest_value_at_the_mean_would_not_penalise():
     """Why M must not exceed the smallest mean: with M = mu the soft penaliser is 1/2 at its own centre."""
     phi = LocalPenalization().log_penalty(

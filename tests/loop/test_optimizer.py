@@ -129,6 +129,26 @@ def test_initial_points_given_by_the_user_come_first():
     assert optimizer.result().fun == 1.0
 
 
+def test_an_initial_point_that_is_told_is_not_asked_for():
+    optimizer = Optimizer(BOX, budget=10, x0=[[0.5, 0.5], [0.1, 0.2]], seed=0)
+    optimizer.tell([0.5, 0.5], 1.0)
+    np.testing.assert_array_equal(optimizer.ask(), [0.1, 0.2])
+
+
+def test_another_loss_or_model_decides_anew():
+    optimizer = started(8, budget=30)
+    first = optimizer.plan()
+    optimizer.loss = LowerConfidenceBound(kappa=5.0)
+    assert not np.array_equal(optimizer.plan().next, first.next)
+    optimizer.loss, optimizer.model = TwoStage(), GaussianProcess(noise=0.3)
+    assert not np.array_equal(optimizer.plan().mean, first.mean)
+
+
+@pytest.mark.parametrize("loss", [Glasses(steps=1), TwoStage(steps=1)], ids=str)
+def test_one_step_ahead_is_a_loss_too(loss):
+    assert np.isfinite(started(6, budget=12, loss=loss).ask()).all()
+
+
 def test_workers_may_ask_before_anything_is_told():
     optimizer = Optimizer(BOX, budget=12, n_initial=2, seed=0)
     points = np.array(optimizer.ask(6))
@@ -174,7 +194,7 @@ def test_names_make_dicts():
     assert isinstance(optimizer.result().x, dict)
 
 
-@pytest.mark.parametrize("values", [[1.0] * 6, [0.0] * 6, [1e99] * 6, [-1e-300] * 6])
+@pytest.mark.parametrize("values", [[1.0] * 6, [0.0] * 6, [1e99] * 6, [-1e-300] * 6, [k * 1e-200 for k in range(6)]])
 def test_constant_values_are_no_trouble(values):
     optimizer = Optimizer(BOX, budget=10, seed=1)
     points = [optimizer.ask() for _ in range(6)]

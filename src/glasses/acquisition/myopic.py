@@ -44,6 +44,10 @@ class Loss(Protocol):
     def is_gain(self) -> bool:
         """Whether the merit is log(eta - Lambda) of an expected minimum Lambda."""
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether ``futures`` are places of the scene; a myopic loss has ``()``."""
+
     def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any: ...
 
     def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array: ...
@@ -56,6 +60,7 @@ class ExpectedLoss:
     expectation: Expectation = field(default_factory=QMC)
     steps: int | None = field(default=1, init=False)
     is_gain: ClassVar[bool] = True
+    looks_ahead: ClassVar[bool] = False
 
     def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
         return ()
@@ -73,6 +78,7 @@ class ProbabilityOfImprovement:
 
     steps: int | None = field(default=1, init=False)
     is_gain: ClassVar[bool] = False
+    looks_ahead: ClassVar[bool] = False
 
     def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
         return ()
@@ -88,6 +94,7 @@ class LowerConfidenceBound:
     kappa: float = 1.0
     steps: int | None = field(default=1, init=False)
     is_gain: ClassVar[bool] = False
+    looks_ahead: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.kappa < float("inf"):

@@ -29,9 +29,12 @@ def bivariate_cdf(a: np.ndarray, b: np.ndarray, r: np.ndarray) -> np.ndarray:
     return np.clip(np.where(r >= 1.0, upper, np.where(r <= -1.0, lower, inside)), lower, upper)
 
 
-def pair_gain(m: np.ndarray, S: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Gain eta - E[min(y_1, y_2, eta)] and the masses Z_0, Z_1, Z_2, by [eq:pair]; m (..., 2), S (..., 2, 2)."""
-    gain, masses = np.zeros(np.shape(eta)), []
+def pair_gain(m: np.ndarray, S: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gain eta - E[min(y_1, y_2, eta)] by [eq:pair], the masses Z_0, Z_1, Z_2 and dE/dS; m (..., 2), S (..., 2, 2).
+
+    dE/dS_ij = 1/2 dZ_i/dm_j, with dZ_1/dm_2 = phi(b) Phi((a - r b) / c) / s_2 and the like.       [eq:pairslope]
+    """
+    gain, masses, d_cov = np.zeros(np.shape(eta)), [], np.zeros(S.shape)
     for j, i in ((0, 1), (1, 0)):
         mu1, mu2 = eta - m[..., j], m[..., i] - m[..., j]
         v1 = S[..., j, j]
@@ -41,9 +44,12 @@ def pair_gain(m: np.ndarray, S: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray
         a, b = mu1 / s1, mu2 / s2
         c = np.sqrt(np.maximum((1.0 - r) * (1.0 + r), 1e-32))
         mass = bivariate_cdf(a, b, r)
-        gain = gain + mu1 * mass + s1 * (_phi(a) * ndtr((b - r * a) / c) + r * _phi(b) * ndtr((a - r * b) / c))
+        edge1, edge2 = _phi(a) * ndtr((b - r * a) / c), _phi(b) * ndtr((a - r * b) / c)
+        gain = gain + mu1 * mass + s1 * (edge1 + r * edge2)
         masses.append(mass)
-    return gain, np.stack([np.clip(1.0 - masses[0] - masses[1], 0.0, 1.0), *masses], axis=-1)
+        d_cov[..., j, i] = 0.5 * edge2 / s2
+        d_cov[..., j, j] = -0.5 * (edge1 / s1 + edge2 / s2)
+    return gain, np.stack([np.clip(1.0 - masses[0] - masses[1], 0.0, 1.0), *masses], axis=-1), d_cov
 
 
 def _phi(x: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ class Regions(NamedTuple):
 
     log_gain: jax.Array
     log_masses: jax.Array  # (n + 1,), not normalised
-    d_mass: jax.Array  # (n, n): dZ_j / dm_i, normalised
+    d_log_mass: jax.Array  # (n, n): dlogZ_j / dm_i
     certificate: jax.Array
     converged: jax.Array
     trusted: jax.Array
@@ -126,7 +126,7 @@ class EP:
         converged = converged & finite
         trusted = converged & bounded & symmetric & (certificate <= self.threshold * improving)
         log_gain = jnp.where(finite, log_gain, jnp.max(log_ei))
-        return Regions(log_gain, log_masses, d_mass, certificate, converged, trusted)
+        return Regions(log_gain, log_masses, d_log / scale, certificate, converged, trusted)
 
     def _orthant(self, mu: jax.Array, C: jax.Array, valid: jax.Array) -> Orthant:
         """EP for N(mu, C) restricted to w >= 0."""
@@ -143,8 +143,10 @@ class EP:
             sd = precision**-0.5
             z = shift * sd
             r = jnp.exp(-0.5 * z * z - LOG_SQRT_2PI - log_ndtr(z))
-            mean = sd * (z + r)
-            variance = sd * sd * jnp.clip(1.0 - r * (z + r), 1e-12, 1.0)
+            far, w2 = z < -30.0, 1.0 / jnp.minimum(z, -1.0) ** 2  # there z + r has lost its digits: asymptotic series
+            mean = sd * jnp.where(far, jnp.sqrt(w2) * (1.0 - w2 * (2.0 - 10.0 * w2)), z + r)
+            near = jnp.clip(1.0 - r * (z + r), 1e-12, 1.0)
+            variance = sd * sd * jnp.where(far, w2 * (1.0 - w2 * (6.0 - 50.0 * w2)), near)
             new_tau = jnp.where(valid[i], jnp.maximum(1.0 / variance - precision, 0.0), 0.0)
             new_nu = jnp.where(valid[i], mean * (new_tau + precision) - shift, 0.0)
             d_tau, d_nu = new_tau - tau[i], new_nu - nu[i]
@@ -196,9 +198,9 @@ def _pass_jvp(primals, tangents):  # type: ignore[no-untyped-def]
 def _log_gain(ep: EP, m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array) -> tuple[jax.Array, jax.Array]:
     stop = jax.lax.stop_gradient
     found = ep.regions(stop(m), stop(S), stop(eta), valid)
-    masses = jax.nn.softmax(found.log_masses)
-    gain = jnp.exp(found.log_gain)
-    d_S = 0.25 * (found.d_mass + found.d_mass.T)
-    safe = jnp.where(gain > 0, gain, 1.0)
-    value = _pass(found.log_gain, -masses[1:] / safe, -d_S / safe, (1.0 - masses[0]) / safe, m, S, eta)
+    log_masses = jax.nn.log_softmax(found.log_masses)
+    relative = jnp.exp(log_masses[1:] - found.log_gain)  # Z / gain, also when both underflow
+    relative = jnp.where(jnp.isfinite(relative), relative, 0.0)
+    d_Z = relative[:, None] * jnp.where(jnp.isfinite(found.d_log_mass), found.d_log_mass, 0.0)
+    value = _pass(found.log_gain, -relative, -0.25 * (d_Z + d_Z.T), jnp.sum(relative), m, S, eta)
     return value, found.trusted

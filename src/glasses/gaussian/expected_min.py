@@ -87,6 +87,11 @@ def expected_min(mean: Any, cov: Any, eta: Any, method: QMC | EP | None = None) 
         raise ValueError("cov must be symmetric: pass (cov + cov.T) / 2 if the difference is rounding.")
     if np.any(np.diagonal(S, axis1=-2, axis2=-1) < 0):
         raise ValueError("cov has a negative variance on its diagonal: a covariance cannot.")
+    if (
+        float(np.min(np.linalg.eigvalsh(S)[..., 0] + 1e-6 * np.max(np.diagonal(S, axis1=-2, axis2=-1), axis=-1), initial=0.0))
+        < 0
+    ):
+        raise ValueError("cov is not positive semi-definite: a correlation in it exceeds 1, or rows contradict each other.")
     if method is not None and not isinstance(method, QMC | EP):
         raise ValueError(f"method must be None, QMC(...) or EP(...), got {method!r}.")
 
@@ -155,10 +160,11 @@ def _with_closed_form(found: list[np.ndarray], m: np.ndarray, S: np.ndarray, eta
     log_gain, masses, certificate, status, d_mean, d_cov, d_eta = (a.copy() for a in found)
     if m.shape[1] == 1:
         return [log_gain, masses, np.zeros_like(certificate), np.full_like(status, Status.EXACT), d_mean, d_cov, d_eta]
-    gain, exact = pair_gain(m, S, eta)
+    gain, exact, slope = pair_gain(m, S, eta)
     scale = np.sqrt(np.max(np.diagonal(S, axis1=1, axis2=2), axis=1)) + np.max(np.abs(m - eta[:, None]), axis=1)
-    good = gain > _CLOSED_FORM_DIGITS * scale
+    apart = S[:, 0, 0] + S[:, 1, 1] - 2.0 * S[:, 0, 1] > 1e-20 * scale**2  # else the derivatives are not defined
+    good = (gain > _CLOSED_FORM_DIGITS * scale) & apart
     log_gain[good] = np.log(gain[good])
     masses[good], certificate[good], status[good] = exact[good], 0.0, Status.EXACT
-    d_mean[good], d_eta[good] = exact[good, 1:], exact[good, 0]
+    d_mean[good], d_eta[good], d_cov[good] = exact[good, 1:], exact[good, 0], slope[good]
     return [log_gain, masses, certificate, status, d_mean, d_cov, d_eta]

@@ -59,7 +59,7 @@ def mixture_terms(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, 
     u = jnp.asarray(normals[:, :n].T)  # (n, samples)
     table = jnp.asarray(improvement_table(levels))
 
-    sd, R, L = correlations(S, valid)
+    sd, R, L = correlations(S, valid, 1e-13 * jnp.max(jnp.where(valid, jnp.abs(eta - m), 0.0)))
     z = (eta - m) / sd
     log_ei = jnp.where(valid, jnp.log(sd) + log_h(z), -jnp.inf)
 
@@ -74,15 +74,16 @@ def mixture_terms(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, 
     return log_ei, jnp.max(g, axis=1) / jnp.sum(g, axis=1)
 
 
-def correlations(S: jax.Array, valid: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def correlations(S: jax.Array, valid: jax.Array, least: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Standard deviations, correlations and their Cholesky factor, for any S positive semi-definite up to rounding.
 
-    A variance of zero becomes 1e-24 of the largest: such a variable is a constant for every purpose.
+    A standard deviation below 1e-12 of the largest or below ``least`` is raised to that, and the variable is independent of the
+    others: it is a constant for every purpose.
     """
     n = S.shape[0]
     variance = jnp.where(valid, jnp.diagonal(S), 1.0)
     largest = jnp.max(jnp.where(valid, variance, 0.0))
-    floor = jnp.where(largest > 0, 1e-24 * largest, 1e-300)
+    floor = jax.lax.stop_gradient(jnp.maximum(jnp.maximum(1e-24 * largest, least**2), 1e-300))
     constant = variance <= floor
     sd = jnp.sqrt(jnp.where(constant, floor, variance))
     both = valid & ~constant

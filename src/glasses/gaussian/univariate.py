@@ -78,8 +78,9 @@ def _log_h_and_slope(z: jax.Array) -> tuple[jax.Array, jax.Array]:
     log_phi = -0.5 * z * z - LOG_SQRT_2PI
     phi = jnp.exp(log_phi)
     h = jnp.where(positive, x + phi * g, g)  # h(z) = z + h(-z); the factor phi(z) is kept apart for z <= 0
-    near = x < 1e-4  # 1 - g loses its digits there: the first terms of Mills' ratio
-    mills = jnp.where(near, 1.2533141373155001 - x * (1.0 - 0.6266570686577501 * x), (1.0 - g) / jnp.where(near, 1.0, x))
+    near, x2 = x < 1e-2, x * x  # 1 - g loses its digits there: the first terms of Mills' ratio
+    series = 1.2533141373155001 * (1.0 + x2 * (0.5 + x2 / 8.0)) - x * (1.0 + x2 * (1.0 / 3.0 + x2 / 15.0))
+    mills = jnp.where(near, series, (1.0 - g) / jnp.where(near, 1.0, x))
     return jnp.where(positive, 0.0, log_phi) + jnp.log(h), jnp.where(positive, 1.0 - phi * mills, mills) / h
 
 

@@ -7,8 +7,8 @@
 
 n counts the evaluations left including the current one; n = 1 is the closed form in both. The nodes y_q are Gauss-Hermite
 nodes of the law of y*. The first term of [eq:two] is exact, so the quadrature only carries the later steps. Pending
-evaluations are part of the vector y in both. With noise, what the later steps must beat is the posterior mean: its sd after
-observing y* is var / sqrt(var + noise).
+evaluations are part of the vector y in both. With noise, what the later steps must beat is the posterior mean at x*, whose sd
+after observing y* is var / sqrt(var + noise); the first term is then the EI of that mean, so that nothing is counted twice.
 
 The paper is the open loop with ``LocalPenalization`` and ``EP``; EL-k is ``Glasses(steps=k)``. The paper's Algorithm 1
 plans one evaluation too many; here n is what is left.
@@ -40,6 +40,7 @@ class Glasses:
     expectation: Expectation = field(default_factory=QMC)
     steps: int | None = None
     is_gain: ClassVar[bool] = True
+    looks_ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_steps(self.steps)
@@ -62,6 +63,7 @@ class TwoStage:
     expectation: Expectation = field(default_factory=lambda: QMC(32))
     steps: int | None = None
     is_gain: ClassVar[bool] = True
+    looks_ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_steps(self.steps)
@@ -70,14 +72,13 @@ class TwoStage:
 
     def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> jax.Array:
         t, _ = self._rule()
-        total = jnp.sqrt(star.var + scene.noise)
         after = jnp.sqrt(star.believed_var + scene.noise)
 
         def one(t: jax.Array) -> jax.Array:
             world = World(
                 star,
                 scene.mu + star.believed_cov / after * t,
-                jnp.minimum(scene.eta, star.mu + star.var / total * t),
+                jnp.minimum(scene.eta, star.mu + star.believed_var / after * t),
                 jnp.asarray(True),
             )
             return self.oracle.steps(scene, world, left, size)
@@ -87,7 +88,9 @@ class TwoStage:
     def merit(self, scene: Scene, star: Star, futures: jax.Array, left: jax.Array) -> jax.Array:
         t, log_w = self._rule()
         total = jnp.sqrt(star.var + scene.noise)
-        now = log_expected_improvement(star.mu, jnp.sqrt(star.var), scene.eta)
+        some_later = (left > 1) | jnp.any(scene.real[scene.points.shape[0] - scene.pending :])
+        sd = jnp.where(some_later, star.var / total, jnp.sqrt(star.var))
+        now = log_expected_improvement(star.mu, sd, scene.eta)
 
         def one(args: tuple[jax.Array, jax.Array]) -> jax.Array:
             t, steps = args

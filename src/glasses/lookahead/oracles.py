@@ -14,7 +14,7 @@ The paper prints the argmin of the penalised loss at x*, which would attract the
 transformation, soft-plus of -Lambda_1 on standardised outputs, is ``softplus=True``; EI itself is shift invariant.
 The believer conditions on its own predictions: the mean stays, the variance falls by a rank-1 update, eta follows the mean.
 
-L and M are the scene's, hence re-estimated for every fit.
+L and M come from the scene and the world, hence are re-estimated for every fit.
 Cost per star and step: one row over the places (believer: k rows). Next: ``losses``.
 """
 
@@ -88,7 +88,10 @@ class LocalPenalization:
     def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array:
         U = scene.points.shape[0]
         sd = jnp.sqrt(jnp.diagonal(scene.cov))
-        lowest = jnp.minimum(scene.lowest, world.eta)
+        everything = jnp.concatenate(
+            [jnp.where(scene.real, world.mu, jnp.inf), jnp.stack([scene.lowest, world.eta, world.star.mu])]
+        )
+        lowest = jnp.min(everything)  # M <= every mean, also once an outcome has moved them
         score = log_expected_improvement(world.mu, sd, world.eta)
         if self.softplus:  # g(-Lambda_1), Lambda_1 = eta - EI
             score = jnp.log(jax.nn.softplus(jnp.exp(score) - world.eta))
@@ -115,6 +118,6 @@ class LocalPenalization:
     ) -> jax.Array:
         """log phi at a distance from a point with mean mu and sd s: [eq:soft] or [eq:hard]."""
         if self.hard:
-            radius = (mu - lowest) / lipschitz + s / lipschitz
+            radius = (jnp.maximum(mu - lowest, 0.0) + s) / lipschitz
             return -0.2 * jnp.log1p((radius / jnp.maximum(distance, 1e-12)) ** 5)
         return log_ndtr((lipschitz * distance - mu + lowest) / s)

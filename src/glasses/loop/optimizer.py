@@ -82,7 +82,7 @@ class Optimizer:
         if x0 is not None:
             points, _ = self.space.read(x0, "x0")
             if y0 is not None:
-                self.tell(points, _as_list(y0, "y0"))
+                self._tell(points, [_checked_value(v, f"y0[{i}]") for i, v in enumerate(_as_list(y0, "y0"))], "x0", "y0")
             elif len(points) > self._budget:
                 raise ValueError(
                     f"x0 holds {len(points)} points but the budget is {self._budget}: raise the budget or drop some."
@@ -146,22 +146,28 @@ class Optimizer:
         """Record one evaluation or several: points asked for or not, in any order."""
         points, single = self.space.read(x)
         given = [y] if single and not _holds_one(y) else _as_list(y, "y")
-        if len(given) != len(points):
-            raise ValueError(f"x holds {len(points)} points and y {len(given)} values: give one value per point.")
-        numbers = [_checked_value(v, "y" if single else f"y[{i}]") for i, v in enumerate(given)]
-        pending = list(self._pending)
+        self._tell(points, [_checked_value(v, "y" if single else f"y[{i}]") for i, v in enumerate(given)], "x", "y")
+
+    def _tell(self, points: np.ndarray, numbers: list[float], name_x: str, name_y: str) -> None:
+        if len(numbers) != len(points):
+            raise ValueError(
+                f"{name_x} holds {len(points)} points and {name_y} {len(numbers)} values: give one value per point."
+            )
+        pending, first = list(self._pending), list(self._first)
         for point in points:
-            match = _index_of(self.space.to_unit(point), [self.space.to_unit(p) for p in pending])
-            if match is not None:
-                del pending[match]
+            for waiting in (pending, first):
+                match = _index_of(self.space.to_unit(point), [self.space.to_unit(p) for p in waiting])
+                if match is not None:
+                    del waiting[match]
+                    break
         used = len(self._y) + len(points) + len(pending)
         if used > self._budget:
             raise ValueError(
                 f"budget = {self._budget} is below the {used} evaluations this would make "
                 f"({len(self._y)} told, {len(points)} new, "
-                f"{len(pending)} pending): raise optimizer.budget first."
+                f"{len(pending)} pending): raise the budget first."
             )
-        self._pending = pending
+        self._pending, self._first = pending, first
         self._X.extend(points)
         self._y.extend(numbers)
 
@@ -264,8 +270,9 @@ class Optimizer:
         """Centre and scale of the outputs; a constant has scale 1."""
         y = np.array(self._y)
         centre = float(np.mean(y))
-        scale = float(np.std(y))
-        return centre, scale if scale > 1e-13 * max(abs(centre), float(np.max(np.abs(y))), 1e-290) else 1.0
+        size = float(np.max(np.abs(y)))
+        spread = float(np.std(y / size)) if size > 0 else 0.0  # relative first: squares of tiny values vanish
+        return centre, size * spread if spread > 1e-13 else 1.0
 
     def _pending_unit(self) -> np.ndarray:
         return self.space.to_unit(np.array(self._pending)) if self._pending else np.zeros((0, self.space.d))
@@ -329,7 +336,7 @@ def _checked_value(value: Any, what: str) -> float:
         raise ValueError(f"{what} must be a number, got {value!r}.")
     try:
         number = float(np.asarray(value, dtype=float).reshape(()))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{what} must be one number per point, got {value!r}.") from None
     if not math.isfinite(number):
         raise ValueError(

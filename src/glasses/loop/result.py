@@ -13,7 +13,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy ships no types
     """SciPy's result fields and ours.
 
     ``x``, ``fun``: the best observed point and its value. ``recommended``: where the model puts the minimum. ``x_iters``,
-    ``func_vals``: every evaluation in order of arrival. ``nfev``: their number. ``nit``: those chosen by the model.
+    ``func_vals``: every evaluation in order of arrival. ``nfev``: their number. ``nit``: those beyond the initial ones.
     ``success``, ``status``, ``message``: how the run ended. ``seed``: what reproduces it. Points have the form the
     objective takes: arrays, or dicts for named bounds.
     """

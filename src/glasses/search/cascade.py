@@ -55,9 +55,9 @@ class Cascade:
         self, loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, left: int, rng: np.random.Generator
     ) -> Decision:
         scene = open_scene(kernel, post, pending, self.places, rng)
-        n = planned(loss, left)
+        n = min(planned(loss, left), self.places)
         size, left_now = horizon_size(n), np.asarray(n)
-        if loss.steps == 1:
+        if not loss.looks_ahead:
             return conclude(scene, _best_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished))
         chosen = _screen(scene, left_now, size=size, count=self.valued)
         valued = _value(scene, chosen, np.asarray(self.valued), left_now, kernel=kernel, loss=loss, size=size)
@@ -95,7 +95,7 @@ def _best_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, p
 
     everywhere = jnp.arange(candidates.shape[0])
     merit = jax.lax.map(lambda i: merit_at(star_at(scene, i)), everywhere, batch_size=together)
-    merit = jnp.where(forbidden(scene, candidates), -jnp.inf, merit)
+    merit = jnp.where(forbidden(scene, candidates) | jnp.isnan(merit), -jnp.inf, merit)
     d = candidates.shape[1]
     first = candidates[separated_best(merit, candidates, polished)]
     found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=30, first_step=0.01)
@@ -117,11 +117,11 @@ def _screen(scene: Scene, left: jax.Array, *, size: int, count: int) -> jax.Arra
     coarse = Glasses(KrigingBeliever(), QMC(16))
     plan = coarse.futures(scene, star_at(scene, jnp.argmax(log_ei)), left, size)
     third = max(1, count // 3)
-    hopeful = jax.lax.top_k(log_ei, min(4 * count, candidates.shape[0]))[1]  # best first
+    on_plan = jnp.zeros(candidates.shape[0]).at[plan].add(jnp.arange(size - 1) + 2 <= jnp.minimum(left, 1 + third)) > 0
+    hopeful = jax.lax.top_k(jnp.where(on_plan & ~taken, jnp.inf, log_ei), min(4 * count, candidates.shape[0]))[1]
     merit = jax.lax.map(lambda i: coarse.merit(scene, star_at(scene, i), plan, left), hopeful)
-    bonus = jnp.where(jnp.arange(hopeful.shape[0]) < third, 2e3, 0.0)
-    on_plan = jnp.arange(size - 1) + 2 <= jnp.minimum(left, 1 + third)
-    bonus += jnp.where(jnp.any((hopeful[:, None] == plan[None, :]) & on_plan[None, :], axis=1), 1e3, 0.0)
+    best_by_ei = log_ei[hopeful] >= jax.lax.top_k(log_ei, third)[0][-1]
+    bonus = jnp.where(best_by_ei, 2e3, 0.0) + jnp.where(on_plan[hopeful], 1e3, 0.0)
     best = jax.lax.top_k(jnp.where(taken[hopeful], -jnp.inf, jnp.maximum(merit, -900.0) + bonus), count)[1]
     return candidates[hopeful[best]]
 
@@ -143,7 +143,7 @@ def _value(scene: Scene, X: jax.Array, count: jax.Array, left: jax.Array, *, ker
         return jax.tree.map(lambda all_, one: all_.at[i].set(one), kept, value(X[i]))
 
     valued = jax.lax.fori_loop(0, count, fill, blank)
-    worthless = (jnp.arange(M) >= count) | forbidden(scene, X)
+    worthless = (jnp.arange(M) >= count) | forbidden(scene, X) | jnp.isnan(valued.merit)
     return valued._replace(x=X, merit=jnp.where(worthless, -jnp.inf, valued.merit))
 
 

@@ -1,7 +1,8 @@
 """DIRECT, the paper's search: dividing rectangles over the loss itself (Jones et al. 1993, through SciPy).
 
-The loss is deterministic given the survey, so DIRECT sees a function and not noise. It divides the value of the loss, not
-its logarithm: unlike an argmax, its choices are not invariant under monotone transformations. Its first sample is the
+The loss is deterministic given the survey, so DIRECT sees a function and not noise. An expected minimum is given as its
+value, not as the logarithm of its gain: unlike an argmax, DIRECT's choices are not invariant under monotone transformations.
+Its first sample is the
 centre of the box, which flatters problems with their optimum there. One compiled call per sample: slower than ``Cascade``,
 kept as the paper's option.
 """
@@ -23,7 +24,7 @@ from glasses.search.decision import Decision, Valued, conclude
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
 
-_WORST = 1e6
+_WORST = 1e12
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Direct:
     def __post_init__(self) -> None:
         if not (isinstance(self.evaluations, int) and self.evaluations >= 1):
             raise ValueError(f"evaluations must be a whole number of at least 1, got {self.evaluations!r}.")
+        if not (isinstance(self.places, int) and self.places >= 16):
+            raise ValueError(f"places must be a whole number of at least 16, got {self.places!r}.")
 
     def decide(
         self, loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, left: int, rng: np.random.Generator
@@ -44,7 +47,7 @@ class Direct:
         from scipy.optimize import direct
 
         scene = open_scene(kernel, post, pending, self.places, rng)
-        n = np.asarray(planned(loss, left))
+        n = np.asarray(min(planned(loss, left), self.places))
         size = horizon_size(int(n))
 
         def value(x: np.ndarray) -> float:

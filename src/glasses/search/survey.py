@@ -72,9 +72,12 @@ def survey(
 
     believed = jax.lax.fori_loop(0, pending.shape[0], believe, post) if pending.shape[0] else post
 
+    waiting = jnp.where(jnp.arange(pending.shape[0]) < pending_count, mean(kernel, post, pending), jnp.inf)
+    level = jnp.min(jnp.append(waiting, eta))  # the pending points believed at their means
+
     def log_ei(X: jax.Array) -> jax.Array:
         mu, sd = marginals(kernel, believed, X)
-        return log_expected_improvement(mu, sd, eta)
+        return log_expected_improvement(mu, sd, level)
 
     def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
         value, pull = jax.vjp(lambda X: -log_ei(X), X)  # each value depends on its own row alone
