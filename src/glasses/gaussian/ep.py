@@ -66,7 +66,7 @@ class Regions(NamedTuple):
 class EP:
     """Expected minimum by EP; where it is not trusted (see the module's header), ``fallback`` answers.
 
-    ``fallback=None`` keeps EP's own number.
+    ``fallback=None`` keeps EP's own number, moved into its proven bounds where it left them.
     """
 
     threshold: float = 0.01
@@ -125,7 +125,7 @@ class EP:
         finite = jnp.isfinite(log_gain)
         converged = converged & finite
         trusted = converged & bounded & symmetric & (certificate <= self.threshold * improving)
-        log_gain = jnp.where(finite, log_gain, jnp.max(log_ei))
+        log_gain = jnp.clip(jnp.where(finite, log_gain, -jnp.inf), jnp.max(log_ei), jax.scipy.special.logsumexp(log_ei))
         return Regions(log_gain, log_masses, d_log / scale, certificate, converged, trusted)
 
     def _orthant(self, mu: jax.Array, C: jax.Array, valid: jax.Array) -> Orthant:
