@@ -4,11 +4,6 @@
     prob. of improv.  P(y < eta)  = Phi((eta - mu) / s)                   [eq:mpi]
     confidence bound  mu - kappa s                                        [eq:lcb]    kappa = 1 in the paper
 
-Every loss of the library has the same two methods. ``futures`` predicts the steps that follow a star (nothing, for these)
-and ``merit`` values the star with those steps held fixed: a differentiable scalar, larger is better. For losses that are an
-expected minimum the merit is the logarithm of the gain eta - Lambda, which orders points exactly as -Lambda does and does
-not underflow.
-
 Pending points enter the expectation of ``ExpectedLoss``; the other two use the variance that is left once the pending
 points are known (their mean believed).
 """
@@ -16,41 +11,16 @@ points are known (their mean believed).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 
+from glasses.gaussian.expected_min import Expectation
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.scene import Scene, Star, future_law
-
-
-class Expectation(Protocol):
-    """Something that computes log(eta - E[min(y, eta)])."""
-
-    def log_gain(self, m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array) -> jax.Array: ...
-
-
-class Loss(Protocol):
-    """What a decision minimises. ``left`` counts the evaluations left including the one being decided."""
-
-    @property
-    def steps(self) -> int | None:
-        """How many evaluations the loss looks ahead at most, the current one included; None means all that are left."""
-
-    @property
-    def is_gain(self) -> bool:
-        """Whether the merit is log(eta - Lambda) of an expected minimum Lambda."""
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether ``futures`` are places of the scene; a myopic loss has ``()``."""
-
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any: ...
-
-    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array: ...
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,12 @@ from glasses.gaussian.ep import EP
 from glasses.gaussian.qmc import MAX_VARIABLES, QMC, mixture_terms
 
 _CLOSED_FORM_DIGITS = 1e-9
+
+
+class Expectation(Protocol):
+    """Something that computes log(eta - E[min(y, eta)])."""
+
+    def log_gain(self, m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array) -> jax.Array: ...
 
 
 class Status(IntEnum):

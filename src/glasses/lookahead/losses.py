@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.acquisition.myopic import Expectation
+from glasses.gaussian.expected_min import Expectation
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.oracles import KrigingBeliever, Oracle, World

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from glasses.acquisition.myopic import Loss
+from glasses.lookahead.loss import Loss
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
 from glasses.search.decision import Search

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from glasses import presets
-from glasses.acquisition.myopic import Loss
+from glasses.lookahead.loss import Loss
 from glasses.loop.result import Plan, Recommendation, Result
 from glasses.padding import data_size
 from glasses.search.cascade import planned

@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.acquisition.myopic import Loss
 from glasses.bfgs import minimize_batch
 from glasses.compilation import program
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.loss import Loss
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
 from glasses.lookahead.scene import Scene, Star, believed_eta, is_close, look, star_at

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
-from glasses.acquisition.myopic import Loss
+from glasses.lookahead.loss import Loss
 from glasses.lookahead.scene import Scene
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior

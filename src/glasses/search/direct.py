@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.acquisition.myopic import Loss
 from glasses.compilation import program
+from glasses.lookahead.loss import Loss
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import horizon_size
 from glasses.search.cascade import forbidden, open_scene, planned

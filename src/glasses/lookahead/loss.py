@@ -1,0 +1,34 @@
+"""What every loss of the library is, myopic or not.
+
+``futures`` predicts the steps that follow a star (nothing, for a myopic loss) and ``merit`` values the star with those steps
+held fixed: a differentiable scalar, larger is better. For losses that are an expected minimum the merit is the logarithm of the
+gain eta - Lambda, which orders points exactly as -Lambda does and does not underflow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+
+from glasses.lookahead.scene import Scene, Star
+
+
+class Loss(Protocol):
+    """What a decision minimises. ``left`` counts the evaluations left including the one being decided."""
+
+    @property
+    def steps(self) -> int | None:
+        """How many evaluations the loss looks ahead at most, the current one included; None means all that are left."""
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether the merit is log(eta - Lambda) of an expected minimum Lambda."""
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether ``futures`` are places of the scene; a myopic loss has ``()``."""
+
+    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any: ...
+
+    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array: ...
