@@ -1,7 +1,7 @@
 """The box of the parameters: the user's units on one side, the unit cube on the other.
 
 Points of the cube live on a grid of 2^-30 (a billionth of each side). The optimiser sees a point through this grid, so that
-the rounding of a change of units (a shift, a rescaling) cannot alter a run, while records keep the user's own numbers.
+the rounding of a change of units (a shift, a rescaling) does not alter a run, while records keep the user's own numbers.
 """
 
 from __future__ import annotations

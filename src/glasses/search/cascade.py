@@ -1,11 +1,13 @@
 """The default search: value many places cheaply, few dearly, then polish the best with gradients.
 
-1. survey   the places of the scene (``survey``) 2. screen   every place under one common future, that of the best myopic
-place, with a coarse expectation 3. value    the best of the screen, of EI and of the common plan, each under its own
-predicted future 4. polish   the best few by gradients with their futures held fixed, then valued again under their new
-future A myopic loss is valued at every place and polished. The winner is never a point already observed or pending unless
-the noise makes a repetition worth something. One compiled program per loss, data size and horizon size; deterministic given
-the survey.
+1. survey   the places of the scene (``survey``)
+2. screen   the places of highest EI, and the predicted plan, under one common future with a coarse expectation
+3. value    the best of the screen, of EI and of the plan, each under its own predicted future
+4. polish   the best few by gradients with their futures held fixed, then value them again under their new future
+
+A myopic loss is valued at every place and polished. The winner is never a point already observed or pending unless the noise
+makes a repetition worth something. One compiled program per stage, loss, data size and horizon size; deterministic given the
+survey.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Priors of the default (inputs in the unit cube, outputs standardised):
     log lengthscale ~ N(sqrt(2) - 3 + 1/2 log d, 3)   the mode of Hvarfner et al. (2024), growing with sqrt(d)
     log signal      ~ N(0, 1),  c ~ N(0, 1)
     noise sd        ~ Exponential(mean 0.05)          flat near zero: noise needs evidence, a rugged function is not enough
-Maximum likelihood has no prior; the box of ``_LIMITS`` bounds both.
+Maximum likelihood has no prior; a wide box bounds both.
 
 Gradient: dJ/dK = 1/2 ((K + noise I)^-1 - alpha alpha^T) is explicit [eq:trace], so reverse mode never enters the
 factorisation. Large data: with more than ``_SUBSET`` observations the starts compete on a subset (the best values and an
