@@ -1,7 +1,8 @@
 """``python -m bench [section ...]``: measure, keep the numbers in docs/benchmarks.json, write docs/benchmarks.md and its
 figure.
 
-Sections already measured are kept; name a section to measure it again.
+A run that was cut short goes on with the sections it lacks; when none is missing, all are measured again. Name sections to
+measure only those.
 """
 
 import datetime

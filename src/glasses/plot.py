@@ -13,7 +13,6 @@ import numpy as np
 
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Plan
-from glasses.search.recommend import predict
 
 
 @dataclass(frozen=True)
@@ -40,17 +39,15 @@ def run_data(optimizer: Optimizer, plan: Plan | None = None, resolution: int = 8
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
     names = space.names or ["x[0]", "x[1]"]
     points, _ = space.read(result.x_iters)
-    unit = np.linspace(0.0, 1.0, resolution)
-    grid = np.stack(np.meshgrid(unit, unit, indexing="xy"), axis=-1).reshape(-1, 2)
-    centre, scale = optimizer._units()
-    mean = centre + scale * np.asarray(predict(optimizer._fitted(), grid, kernel=optimizer.model.kernel)[0])
+    a, b = (np.linspace(low, high, resolution) for low, high in zip(space.lower, space.upper, strict=True))
+    mean, _ = optimizer.predict(np.stack(np.meshgrid(a, b, indexing="xy"), axis=-1).reshape(-1, 2))
     ahead = space.read(plan.points)[0] if plan is not None else np.zeros((0, 2))
     return RunData(
         names=list(names),
         points=points,
         values=result.func_vals,
         best=np.minimum.accumulate(result.func_vals),
-        axes=tuple(low + unit * (high - low) for low, high in zip(space.lower, space.upper, strict=True)),  # type: ignore[arg-type]
+        axes=(a, b),
         mean=mean.reshape(resolution, resolution),
         plan=ahead,
         recommended=space.read(result.recommended.x)[0][0] if result.recommended else None,

@@ -172,14 +172,12 @@ def test_result_has_scipys_fields_and_ours():
 
 
 def test_recommendation_is_the_minimum_of_the_posterior_mean():
-    from glasses.search.recommend import predict
-
     optimizer = started(12, budget=12)
     found = optimizer.result().recommended
-    post = optimizer._fitted()
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 60), np.linspace(0, 1, 60)), -1).reshape(-1, 2)
-    centre, scale = optimizer._units()
-    assert found.mean <= centre + scale * np.asarray(predict(post, grid, kernel=optimizer.model.kernel)[0]).min() + 1e-6
+    assert found.mean <= optimizer.predict(grid)[0].min() + 1e-6
+    with pytest.raises(ValueError, match="no data to predict from"):
+        Optimizer(BOX, budget=3, seed=0).predict([0.5, 0.5])
 
 
 def test_names_make_dicts():

@@ -30,7 +30,7 @@ Sites: tau (precision), nu (precision times mean), both per coordinate of w. Cos
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -133,13 +133,10 @@ class EP:
         n = mu.shape[0]
         used = jnp.max(jnp.where(valid, jnp.arange(n) + 1, 0))
 
-        def cavity(Sigma, w, tau, nu, i):  # type: ignore[no-untyped-def]
-            precision = jnp.maximum(1.0 / Sigma[i, i] - tau[i], 1e-300)
-            return precision, w[i] / Sigma[i, i] - nu[i]
-
-        def site(i, state):  # type: ignore[no-untyped-def]
+        def site(i: jax.Array, state: Any) -> Any:
             Sigma, w, tau, nu, log_det = state
-            precision, shift = cavity(Sigma, w, tau, nu, i)
+            precision = jnp.maximum(1.0 / Sigma[i, i] - tau[i], 1e-300)  # of the cavity
+            shift = w[i] / Sigma[i, i] - nu[i]
             sd = precision**-0.5
             z = shift * sd
             r = jnp.exp(-0.5 * z * z - LOG_SQRT_2PI - log_ndtr(z))
@@ -155,13 +152,13 @@ class EP:
             Sigma = Sigma - (d_tau / own) * column[:, None] * column[None, :]
             return Sigma, w, tau.at[i].set(new_tau), nu.at[i].set(new_nu), log_det + jnp.log(own)
 
-        def sweep(state):  # type: ignore[no-untyped-def]
+        def sweep(state: Any) -> Any:
             sites, count, _ = state
             new = jax.lax.fori_loop(0, used, site, sites)
             change = jnp.max(jnp.abs(new[1] - sites[1]) / jnp.sqrt(jnp.diagonal(C)))
             return new, count + 1, change
 
-        def going(state):  # type: ignore[no-untyped-def]
+        def going(state: Any) -> jax.Array:
             return (state[1] < self.max_sweeps) & (state[2] > self.tolerance)
 
         zero = jnp.zeros(n)
@@ -189,7 +186,7 @@ def _pass(
 
 
 @_pass.defjvp
-def _pass_jvp(primals, tangents):  # type: ignore[no-untyped-def]
+def _pass_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     value, d_m, d_S, d_eta, *_ = primals
     *_, t_m, t_S, t_eta = tangents
     return value, d_m @ t_m + jnp.sum(d_S * t_S) + d_eta * t_eta

@@ -9,12 +9,13 @@ Notation: z = (eta - m) / s for y ~ N(m, s^2) and a threshold eta; phi, Phi the 
 
 Numerics: ``log_h`` is accurate to 1e-12 and its derivative to 1e-11 for all z until z^2 overflows, because G is a Chebyshev
 series and not a difference. Plain EI underflows at z = -38. Source of the idea: Ament et al. (2023), LogEI; the form with G is
-ours: one polynomial, no branch, 19 ns per value where JAX's ``log_ndtr`` takes 50. Next: ``expected_min`` builds on both.
+ours: one polynomial and no branch. Next: ``expected_min`` builds on both.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -60,7 +61,7 @@ def log_h(z: jax.Array) -> jax.Array:
 
 
 @log_h.defjvp
-def _log_h_jvp(primals, tangents):  # type: ignore[no-untyped-def]
+def _log_h_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     value, slope = _log_h_and_slope(primals[0])
     return value, slope * tangents[0]
 

@@ -197,6 +197,15 @@ class Optimizer:
             seed=self.seed,
         )
 
+    def predict(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and standard deviation of the objective at one point or several, in the units of y."""
+        points, _ = self.space.read(x)
+        if not self._y:
+            raise ValueError("There is no data to predict from: tell at least one evaluation first.")
+        centre, scale = self._units()
+        mu, sd = predict(self._fitted(), self.space.to_unit(points), kernel=self.model.kernel)
+        return centre + scale * np.asarray(mu), scale * np.asarray(sd)
+
     def plan(self) -> Plan:
         """The next point and where the rest of the budget is predicted to go. Asks for nothing."""
         if self.remaining == 0:
@@ -285,11 +294,8 @@ class Optimizer:
         return Recommendation(self.space.form(x), centre + scale * float(found.mean), scale * float(found.sd))
 
     def _predicted(self, points: list[np.ndarray]) -> Plan:
-        mean = sd = np.full(len(points), math.nan)
-        if self._y:
-            centre, scale = self._units()
-            mu, s = predict(self._fitted(), self.space.to_unit(np.array(points)), kernel=self.model.kernel)
-            mean, sd = centre + scale * np.asarray(mu), scale * np.asarray(s)
+        unknown = np.full(len(points), math.nan)
+        mean, sd = self.predict(points) if self._y else (unknown, unknown)
         return Plan([self.space.form(x) for x in points], mean, sd, None)
 
 

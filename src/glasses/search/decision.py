@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
-import jax
 import numpy as np
 
 from glasses.lookahead.loss import Loss
@@ -16,10 +15,10 @@ from glasses.surrogate.posterior import Posterior
 class Valued(NamedTuple):
     """Points with their merits and the futures they were valued under; one row each."""
 
-    x: jax.Array
-    merit: jax.Array  # larger is better; log(eta - Lambda) for an expected minimum
-    mean: jax.Array
-    sd: jax.Array
+    x: Any
+    merit: Any  # larger is better; log(eta - Lambda) for an expected minimum
+    mean: Any
+    sd: Any
     futures: Any  # places of the scene: (M, H - 1), or (M, nodes, H - 1) where a loss distinguishes outcomes
 
 
@@ -36,18 +35,13 @@ class Decision(NamedTuple):
 
 def conclude(scene: Scene, *rounds: Valued) -> Decision:
     """The best point of all rounds, the first on a tie, with its predicted steps (those of the middle outcome)."""
-    merit = np.concatenate([np.asarray(each.merit) for each in rounds])
-    winner = int(np.argmax(merit))
-    row = winner
-    for each in rounds:
-        if row < len(each.merit):
-            break
-        row -= len(each.merit)
-    steps = np.asarray(each.futures)[row]
+    every = Valued(*(np.concatenate([np.asarray(a) for a in column]) for column in zip(*rounds, strict=True)))
+    best = int(np.argmax(every.merit))
+    steps = every.futures[best]
     steps = steps[steps.shape[0] // 2] if steps.ndim == 2 else steps
-    mean = np.append(np.asarray(each.mean)[row], np.asarray(scene.mu)[steps])
-    sd = np.append(np.asarray(each.sd)[row], np.sqrt(np.diagonal(np.asarray(scene.cov)))[steps])
-    return Decision(np.asarray(each.x)[row], float(merit[winner]), float(scene.eta), np.asarray(scene.points)[steps], mean, sd)
+    mean = np.append(every.mean[best], np.asarray(scene.mu)[steps])
+    sd = np.append(every.sd[best], np.sqrt(np.diagonal(np.asarray(scene.cov)))[steps])
+    return Decision(every.x[best], float(every.merit[best]), float(scene.eta), np.asarray(scene.points)[steps], mean, sd)
 
 
 class Search(Protocol):
