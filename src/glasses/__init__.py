@@ -15,7 +15,7 @@ from glasses.loop.result import Plan, Recommendation, Result
 from glasses.presets import default, paper
 from glasses.search.cascade import Cascade
 from glasses.search.direct import Direct
-from glasses.surrogate.fit import MAP, GaussianProcess, MaximumLikelihood
+from glasses.surrogate.fit import MAP, GaussianProcess, Known, MaximumLikelihood
 from glasses.surrogate.kernels import Matern52, SquaredExponential
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ __all__ = [
     "ExpectedLoss",
     "GaussianProcess",
     "Glasses",
+    "Known",
     "KrigingBeliever",
     "LocalPenalization",
     "LowerConfidenceBound",

@@ -5,7 +5,7 @@ float64 (the scoped ``jax.enable_x64``, so nothing outside the call changes) and
 static: hashable configuration that is part of the program's identity.
 
 Cache. JAX's own persistent cache is one global setting of the process and would also swallow the user's programs, so
-executables are kept here. The key is the program's name, its static configuration and shapes, a digest of this package's
+executables are kept here. The key is the program's name, its static configuration and shapes, a digest of the numerical
 source, the versions of JAX and jaxlib, the platform and the processor's features; a program found by it is loaded without
 being traced. Configuration from outside the package (somebody's own loss) may hide code that its ``repr`` does not show: then
 the key is the text of the lowered program. A file that is missing, cut, foreign or unreadable means compiling again, never a
@@ -32,6 +32,8 @@ import jax
 import jax.numpy
 import jax.scipy.linalg
 from jax.experimental import serialize_executable
+
+COMPILED = ("gaussian", "surrogate", "lookahead", "acquisition", "search")  # the folders whose code ends up in programs
 
 _EVERY: list[Program] = []
 
@@ -129,7 +131,8 @@ def _surroundings() -> str:
     if info.exists():
         flags = next((line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
     source = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    package = Path(__file__).parent
+    for path in sorted(p for part in COMPILED for p in (package / part).rglob("*.py")) + sorted(package.glob("*.py")):
         source.update(path.read_bytes())
     versions = [jax.__version__, version("jaxlib"), source.hexdigest()]
     machine = [platform.system(), platform.machine(), device.platform, device.device_kind, flags]

@@ -266,7 +266,7 @@ class Optimizer:
             centre, scale = self._units()
             X = self.space.to_unit(np.array(self._X))
             y = np.round((np.array(self._y) - centre) / scale, 10)
-            self._remember(key, self.model.posterior(X, y, y_scale=scale))
+            self._remember(key, self.model.posterior(X, y, y_centre=centre, y_scale=scale))
         return _with_room(self._cache[key], len(self._pending))
 
     def _remember(self, key: Any, value: Any) -> None:

@@ -66,6 +66,39 @@ class MaximumLikelihood:
 
 
 @dataclass(frozen=True)
+class Known:
+    """No fit: hyperparameters known beforehand, as when the objective is a draw from the model.
+
+    ``lengthscale``: one number or one per parameter, in parts of each side of the box; ``sd`` and ``mean`` of the prior in
+    the units of y.
+    """
+
+    lengthscale: float | tuple[float, ...]
+    sd: float = 1.0
+    mean: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("lengthscale", "sd"):
+            value = np.asarray(getattr(self, name), dtype=float)
+            if value.ndim > 1 or value.size == 0 or not (np.isfinite(value).all() and (value > 0).all()):
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}.")
+        if not np.isfinite(self.mean):
+            raise ValueError(f"mean must be finite, got {self.mean!r}.")
+
+    def hyper(self, d: int, noise: float, centre: float, scale: float) -> Hyper:
+        """In the units of standardised outputs."""
+        if np.size(self.lengthscale) not in (1, d):
+            raise ValueError(f"lengthscale must be one number or {d}, one per parameter, got {np.size(self.lengthscale)}.")
+        return Hyper(
+            lengthscale=np.broadcast_to(np.asarray(self.lengthscale, dtype=float), (d,)),
+            signal=np.asarray((self.sd / scale) ** 2),
+            noise=np.asarray((noise / scale) ** 2),
+            mean=np.asarray((self.mean - centre) / scale),
+            bias=np.asarray(0.0),
+        )
+
+
+@dataclass(frozen=True)
 class GaussianProcess:
     """A model: what is assumed of the objective before any data.
 
@@ -74,20 +107,33 @@ class GaussianProcess:
     """
 
     kernel: Kernel = field(default_factory=Matern52)
-    fit: MAP | MaximumLikelihood = field(default_factory=MAP)
+    fit: MAP | MaximumLikelihood | Known = field(default_factory=MAP)
     noise: float | None = None
     bias: bool = False
 
     def __post_init__(self) -> None:
         if self.noise is not None and not (np.isfinite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be a standard deviation of at least 0, or None to learn it, got {self.noise!r}.")
-        if not (isinstance(self.fit.starts, int) and self.fit.starts >= 1):
+        if isinstance(self.fit, Known):
+            if self.noise is None:
+                raise ValueError("With known hyperparameters nothing is learned, the noise included: give noise=0 or its sd.")
+            if self.bias:
+                raise ValueError("With known hyperparameters the mean is known too: leave bias out.")
+        elif not (isinstance(self.fit.starts, int) and self.fit.starts >= 1):
             raise ValueError(f"starts must be a whole number of at least 1, got {self.fit.starts!r}.")
 
-    def posterior(self, X: np.ndarray, y: np.ndarray, *, y_scale: float = 1.0) -> Posterior:
-        """Fit to inputs in the unit cube and standardised outputs (y_scale: what one unit of y was) and condition on them."""
+    def posterior(self, X: np.ndarray, y: np.ndarray, *, y_centre: float = 0.0, y_scale: float = 1.0) -> Posterior:
+        """Fit to inputs in the unit cube and standardised outputs and condition on them.
+
+        ``y_centre + y_scale * y`` are the outputs in the user's units.
+        """
         X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         N, d = X.shape
+        size = data_size(N)
+        data = (pad_rows(X, size), pad_rows(y, size), np.asarray(N))
+        if isinstance(self.fit, Known):
+            assert self.noise is not None
+            return _condition(*data, self.fit.hyper(d, self.noise, y_centre, y_scale), kernel=self.kernel)
         fixed = -1.0 if self.noise is None else (self.noise / y_scale) ** 2
         prior = self.fit.prior(d)
         starts = _starts(d, self.fit.starts, prior)
@@ -98,8 +144,6 @@ class GaussianProcess:
             starts, passes = np.asarray(theta)[None], 15
         else:
             passes = 60
-        size = data_size(N)
-        data = (pad_rows(X, size), pad_rows(y, size), np.asarray(N))
         _, post = _fit(*data, starts, np.asarray(fixed), kernel=self.kernel, prior=prior, bias=self.bias, passes=passes)
         return post
 
@@ -186,6 +230,11 @@ def _fit(
     )
     theta = found.x[jnp.argmin(found.f)]
     return theta, posterior(kernel, hyper_from(theta, d, fixed, bias), X, y, count)
+
+
+@program
+def _condition(X: jax.Array, y: jax.Array, count: jax.Array, hyper: Hyper, *, kernel: Kernel) -> Posterior:
+    return posterior(kernel, hyper, X, y, count)
 
 
 def _starts(d: int, count: int, prior: Prior) -> np.ndarray:

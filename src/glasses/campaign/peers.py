@@ -1,0 +1,157 @@
+"""The peers as methods: BoTorch and Optuna, in the optional environment (``make peers``).
+
+Each decision fits the peer's own model from scratch to all evaluations so far, on the unit cube. Restarts and raw samples
+are those of BoTorch's tutorials for LogEI, and few for the trees, whose decisions take minutes otherwise.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glasses.campaign.methods import Player, Start
+
+BINOCULARS_BATCH = 12
+TREES = {2: [5], 3: [5, 3], 4: [5, 3, 1]}  # fantasies per step
+
+
+def botorch_model(X: np.ndarray, y: np.ndarray, exact: bool) -> tuple[Any, Any, float]:
+    """A fitted SingleTaskGP of -y, the bounds of the unit cube, and the best value."""
+    import torch
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    torch.set_num_threads(1)
+    inputs, outputs = torch.as_tensor(X), torch.as_tensor(-np.asarray(y))[:, None]
+    variance = max(float(outputs.var()), 1e-12)
+    known = torch.full_like(outputs, 1e-6 * variance) if exact else None
+    model = SingleTaskGP(inputs, outputs, train_Yvar=known)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    d = inputs.shape[1]
+    return model, torch.stack([torch.zeros(d), torch.ones(d)]).double(), float(outputs.max())
+
+
+def logei(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarray:
+    """The next point by LogEI."""
+    from botorch.acquisition import LogExpectedImprovement
+    from botorch.optim import optimize_acqf
+
+    model, bounds, best = botorch_model(X, y, exact)
+    found = optimize_acqf(LogExpectedImprovement(model, best), bounds, q=1, num_restarts=10, raw_samples=512)[0]
+    return found[0].numpy()
+
+
+def tree(X: np.ndarray, y: np.ndarray, left: int, steps: int) -> np.ndarray:
+    """The next point by a one-shot tree (Jiang et al. 2020) over at most what is left."""
+    from botorch.acquisition.multi_step_lookahead import qMultiStepLookahead
+    from botorch.optim import optimize_acqf
+
+    steps = min(steps, left)
+    if steps == 1:
+        return logei(X, y, left, exact=True)
+    model, bounds, _ = botorch_model(X, y, exact=True)
+    fantasies = TREES[steps]
+    planned = qMultiStepLookahead(model, batch_sizes=[1] * len(fantasies), num_fantasies=fantasies)
+    q = planned.get_augmented_q_batch_size(1)
+    return optimize_acqf(planned, bounds, q=q, num_restarts=4, raw_samples=64)[0].reshape(-1, X.shape[1])[0].numpy()
+
+
+def binoculars(X: np.ndarray, y: np.ndarray, left: int) -> np.ndarray:
+    """The point of highest EI of a batch that maximises the joint qEI (after Jiang et al. 2020, "q.EI.b")."""
+    from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement
+    from botorch.optim import optimize_acqf
+    from botorch.sampling import SobolQMCNormalSampler
+    from torch import Size
+
+    q = min(BINOCULARS_BATCH, left)
+    if q == 1:
+        return logei(X, y, left, exact=True)
+    model, bounds, best = botorch_model(X, y, exact=True)
+    joint = qLogExpectedImprovement(model, best, sampler=SobolQMCNormalSampler(Size([128]), seed=0))
+    batch = optimize_acqf(joint, bounds, q=q, num_restarts=4, raw_samples=64)[0]
+    alone = LogExpectedImprovement(model, best)(batch[:, None, :])
+    return batch[int(alone.argmax())].detach().numpy()
+
+
+class Botorch:
+    """A decision rule of BoTorch, fitted anew before every decision."""
+
+    def __init__(self, start: Start, decide: Callable[[np.ndarray, np.ndarray, int], np.ndarray], exact: bool) -> None:
+        self.problem, self.decide, self.exact, self.budget, self.seed = start.problem, decide, exact, start.budget, start.seed
+        self.low, high = np.array(start.problem.bounds).T
+        self.side = high - self.low
+        self.X, self.y = [(x - self.low) / self.side for x in start.X], list(start.y)
+
+    def ask(self) -> np.ndarray:
+        import torch
+
+        torch.manual_seed(self.seed + len(self.y))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            unit = self.decide(np.array(self.X), np.array(self.y), self.budget - len(self.y))
+        return self.problem.from_unit(np.clip(unit, 0.0, 1.0))
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        self.X.append((x - self.low) / self.side)
+        self.y.append(y)
+
+    def recommend(self) -> np.ndarray | None:
+        import torch
+        from botorch.acquisition import PosteriorMean
+        from botorch.optim import optimize_acqf
+
+        torch.manual_seed(self.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model, bounds, _ = botorch_model(np.array(self.X), np.array(self.y), self.exact)
+            unit = optimize_acqf(PosteriorMean(model), bounds, q=1, num_restarts=10, raw_samples=512)[0][0].numpy()
+        return self.problem.from_unit(np.clip(unit, 0.0, 1.0))
+
+
+class Optuna:
+    """A sampler of Optuna; the initial evaluations enter as finished trials."""
+
+    def __init__(self, start: Start, sampler: Callable[[Any, int], Any]) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.study = optuna.create_study(sampler=sampler(optuna.samplers, start.seed))
+        self.box = {f"x{i}": optuna.distributions.FloatDistribution(*pair) for i, pair in enumerate(start.problem.bounds)}
+        for x, y in zip(start.X, start.y, strict=True):
+            params = dict(zip(self.box, x.tolist(), strict=True))
+            self.study.add_trial(optuna.trial.create_trial(params=params, distributions=self.box, value=float(y)))
+
+    def ask(self) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.trial = self.study.ask(self.box)
+        return np.array([self.trial.params[name] for name in self.box])
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        self.study.tell(self.trial, y)
+
+    def recommend(self) -> np.ndarray | None:
+        return None
+
+
+def gp_sampler(samplers: Any, seed: int) -> Any:
+    """Optuna's GPSampler, told that the objective is deterministic."""
+    return samplers.GPSampler(seed=seed, n_startup_trials=1, deterministic_objective=True)
+
+
+PEERS: dict[str, Callable[[Start], Player]] = {
+    "botorch-logei": lambda start: Botorch(start, lambda X, y, left: logei(X, y, left, exact=False), False),
+    "botorch-logei-exact": lambda start: Botorch(start, lambda X, y, left: logei(X, y, left, exact=True), True),
+    "botorch-tree-2": lambda start: Botorch(start, lambda X, y, left: tree(X, y, left, 2), True),
+    "botorch-tree-3": lambda start: Botorch(start, lambda X, y, left: tree(X, y, left, 3), True),
+    "botorch-tree-4": lambda start: Botorch(start, lambda X, y, left: tree(X, y, left, 4), True),
+    "binoculars": lambda start: Botorch(start, binoculars, True),
+    "optuna-gp": lambda start: Optuna(start, gp_sampler),
+    "optuna-tpe": lambda start: Optuna(start, lambda samplers, seed: samplers.TPESampler(seed=seed, n_startup_trials=1)),
+}

@@ -1,0 +1,191 @@
+"""Running a suite: every run that is not in the results file yet, in parallel, each written as soon as it is finished.
+
+Local processes through joblib by default; with the address of a Dask or Ray cluster the same tasks go there through
+joblib's backend. Only this process writes. It may be killed at any moment and started again, and several of them may work on
+one file: see ``store``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from glasses.campaign.methods import METHODS
+from glasses.campaign.run import run, versions
+from glasses.campaign.store import Store
+from glasses.campaign.suite import Suite, Task
+
+Say = Callable[[str], None]
+
+
+def run_suite(
+    suite: Suite,
+    path: Path,
+    *,
+    jobs: int = -1,
+    cluster: str | None = None,
+    methods: list[str] | None = None,
+    say: Say = print,
+    work: Callable[[Task], dict[str, Any]] = run,
+) -> list[dict[str, Any]]:
+    """Do what is missing and return the records of the whole suite that exist afterwards.
+
+    ``cluster``: ``dask:tcp://host:8786`` or ``ray:auto`` (or any address of theirs). ``methods``: only these.
+    """
+    chosen = [task for task in suite.tasks if methods is None or task.method in methods]
+    absent = {method: METHODS[method].missing() for method in dict.fromkeys(task.method for task in chosen)}
+    for method, libraries in absent.items():
+        if libraries:
+            say(f"{method} is left for an environment with {' and '.join(libraries)} (`make peers` builds one).")
+    with Store(path, say) as store:
+        todo = [task for task in chosen if task.key not in store.records and not absent[task.method]]
+        if todo:
+            say(f"{suite.name}: {len(todo)} of {len(chosen)} runs to do, results in {path}.")
+        with _Progress(suite.name, len(todo)) as progress:
+            for record in _work_through(todo, store, jobs, cluster, work, say):
+                store.append(record)
+                if record["error"]:
+                    say(f"{record['key']} failed and is recorded: {record['error']}")
+                progress.advance()
+        elsewhere = [task for task in todo if task.key not in store.records]
+        if elsewhere:
+            say(f"{len(elsewhere)} runs are being done by another process on this file.")
+        return [store.records[task.key] for task in chosen if task.key in store.records]
+
+
+def _work_through(
+    todo: list[Task], store: Store, jobs: int, cluster: str | None, work: Callable[[Task], dict[str, Any]], say: Say
+) -> Iterator[dict[str, Any]]:
+    """Records as they finish. A run that kills its process is tried once more alone and then recorded as failed."""
+    import joblib
+
+    in_flight: dict[str, Task] = {}
+
+    def dispatch() -> Iterator[Any]:
+        for task in todo:
+            if task.key not in in_flight and store.claim(task.key):
+                in_flight[task.key] = task
+                yield joblib.delayed(work)(task)
+
+    with _backend(cluster, jobs):
+        while True:
+            try:
+                for record in joblib.Parallel(return_as="generator_unordered", batch_size=1)(dispatch()):
+                    del in_flight[record["key"]]
+                    yield record
+                return
+            except BrokenExecutor:
+                say(f"A worker process died; its {len(in_flight)} runs are tried again one by one.")
+                for key, task in list(in_flight.items()):
+                    yield _alone(task, work)
+                    del in_flight[key]
+
+
+def _alone(task: Task, work: Callable[[Task], dict[str, Any]]) -> dict[str, Any]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(work, task).result()
+        except BrokenExecutor:
+            return {
+                **{name: getattr(task, name) for name in ("key", *task.__dataclass_fields__)},
+                "minimum": None,
+                "x": [],
+                "y": [],
+                "true": None,
+                "recommended": None,
+                "recommended_true": None,
+                "seconds": [],
+                "error": "the process died during this run, twice",
+                "versions": versions(METHODS[task.method].needs),
+                "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+
+
+@contextlib.contextmanager
+def _backend(cluster: str | None, jobs: int) -> Iterator[None]:
+    import joblib
+
+    if cluster is None:
+        with joblib.parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
+            yield
+        return
+    kind, _, address = cluster.partition(":")
+    if kind == "dask" and address:
+        with _dask_client(address), joblib.parallel_config(backend="dask"):
+            yield
+    elif kind == "ray" and address:
+        _ray_connect(address)
+        with joblib.parallel_config(backend="ray"):
+            yield
+    else:
+        raise ValueError(f"cluster must be dask:ADDRESS or ray:ADDRESS, such as dask:tcp://host:8786, got {cluster!r}.")
+
+
+def _dask_client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError("A Dask cluster needs the library distributed: pip install 'glasses[cluster]'.") from None
+    try:
+        return Client(address, timeout=10)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ValueError(
+            f"No Dask scheduler answers at {address!r} ({type(error).__name__}): check address and port."
+        ) from None
+
+
+def _ray_connect(address: str) -> None:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise ValueError("A Ray cluster needs the library ray: pip install ray.") from None
+    try:
+        ray.init(address=address, ignore_reinit_error=True)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ValueError(f"No Ray cluster answers at {address!r} ({type(error).__name__}): check the address.") from None
+    register_ray()
+
+
+class _Progress:
+    """A bar with the time left on a terminal; a line every half minute elsewhere."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self.title, self.total, self.done = title, total, 0
+
+    def __enter__(self) -> _Progress:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(elapsed_when_finished=False),
+            speed_estimate_period=600,
+        )
+        self.live = self.bar.console.is_terminal and self.total > 0
+        if self.live:
+            self.bar.start()
+        self.task = self.bar.add_task(self.title, total=self.total)
+        self.begun = self.said = time.monotonic()
+        return self
+
+    def advance(self) -> None:
+        self.done += 1
+        self.bar.advance(self.task)
+        now = time.monotonic()
+        if not self.live and (now - self.said > 30 or self.done == self.total):
+            self.said = now
+            left = (now - self.begun) / self.done * (self.total - self.done)
+            print(f"{self.title}: {self.done} of {self.total} runs, about {left / 60:.1f} min left", flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self.bar.stop()

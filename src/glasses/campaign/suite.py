@@ -1,0 +1,182 @@
+"""A suite: which methods are run on which problems with which seeds, read from one TOML file.
+
+name = "fair"                    # of the suite
+protocol = "fair"                # paper, fair or known
+methods = ["el", "glasses"]
+initial = 5                      # evaluations given to every method: a number, or "2d"
+evaluations = "10d"              # decided by the method, after the initial ones
+
+[[runs]]                         # any number; a key given here replaces the one above for these problems
+problems = ["SinCos", "Branin"]
+seeds = 20                       # 0 .. 19; first_seed = 100 starts later
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glasses.campaign.methods import METHODS
+from glasses.campaign.protocols import PROTOCOLS
+from glasses.problems import get
+from glasses.problems.functions import unknown
+
+SUITES = Path(__file__).parent / "suites"
+_KEYS = ("protocol", "methods", "initial", "evaluations", "problems", "seeds", "first_seed")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run: everything that decides its outcome."""
+
+    problem: str
+    method: str
+    seed: int
+    protocol: str
+    initial: int
+    evaluations: int
+
+    @property
+    def key(self) -> str:
+        """What makes it the same run in a file of results."""
+        return f"{self.problem} | {self.method} | {self.seed} | {self.protocol} | {self.initial}+{self.evaluations}"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tasks, ordered by seed first, so that a campaign stopped early is still balanced."""
+
+    name: str
+    tasks: tuple[Task, ...]
+
+    def methods(self) -> list[str]:
+        """In the order of the file."""
+        return list(dict.fromkeys(task.method for task in self.tasks))
+
+
+def suites() -> list[str]:
+    """Names of the suites that come with the library."""
+    return sorted(path.stem for path in SUITES.glob("*.toml"))
+
+
+def read_suite(which: str | Path) -> Suite:
+    """The suite of that file, or the one of that name that comes with the library."""
+    path = Path(which)
+    if not path.is_file():
+        path = SUITES / f"{which}.toml"
+        if str(which) not in suites():
+            raise ValueError(f"{unknown('suite', str(which), suites())[:-1]}; or give the path of a TOML file.")
+    return _Reader(path).suite()
+
+
+class _Reader:
+    """Reads one file; every complaint names its line and key."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not text in UTF-8: a suite is a TOML file.") from None
+
+    def suite(self) -> Suite:
+        try:
+            content = tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as error:
+            place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+            line = int(place[1]) if place else len(self.text.splitlines())
+            shown = self.text.splitlines()[line - 1].strip() if self.text.strip() else ""
+            reason = re.sub(r" \(at .*\)", "", str(error))
+            raise ValueError(f"{self.path}, line {line}: {reason} in {shown!r}; a suite is a TOML file.") from None
+        for key in content:
+            if key not in (*_KEYS, "name", "runs"):
+                self._refuse(None, key, unknown("key", key, ["name", "runs", *_KEYS]))
+        name = content.get("name", self.path.stem)
+        if not isinstance(name, str) or not name.strip():
+            self._refuse(None, "name", f"expected a name in quotes, got {name!r}.")
+        groups = content.get("runs", [{}])
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            self._refuse(None, "runs", "expected tables that start with [[runs]].")
+        tasks = [
+            task for i, group in enumerate(groups) for task in self._tasks(content, group, i if "runs" in content else None)
+        ]
+        ordered = sorted(dict.fromkeys(tasks), key=lambda task: task.seed)
+        if len({task.key for task in ordered}) < len(tasks):
+            again = next(task for i, task in enumerate(tasks) if task in tasks[:i])
+            raise ValueError(f"{self.path} lists the run {again.key!r} twice: remove one of them.")
+        return Suite(name, tuple(ordered))
+
+    def _tasks(self, top: dict[str, Any], group: dict[str, Any], index: int | None) -> list[Task]:
+        for key in group:
+            if key not in _KEYS:
+                self._refuse(index, key, unknown("key", key, list(_KEYS)))
+
+        def value(key: str, usual: Any = None) -> tuple[int | None, Any]:
+            where = index if key in group else None
+            found = group.get(key, top.get(key, usual))
+            if found is None:
+                self._refuse(index, key, "is missing: give it at the top or under [[runs]].")
+            return where, found
+
+        where, protocol = value("protocol", "fair")
+        if protocol not in PROTOCOLS:
+            self._refuse(where, "protocol", unknown("protocol", str(protocol), list(PROTOCOLS)))
+        where, methods = value("methods")
+        self._check_names(where, "methods", methods)
+        for method in methods:
+            if method not in METHODS:
+                self._refuse(where, "methods", unknown("method", method, list(METHODS)))
+        where, seeds = value("seeds")
+        self._check_whole(where, "seeds", seeds, 1)
+        where, first = value("first_seed", 0)
+        self._check_whole(where, "first_seed", first, 0)
+        where, problems = value("problems")
+        self._check_names(where, "problems", problems)
+        tasks = []
+        for name in problems:
+            try:
+                problem = get(name)
+                PROTOCOLS[protocol].model(problem)
+            except ValueError as error:
+                self._refuse(where, "problems", str(error))
+            initial, evaluations = (self._count(*value(key), key, problem.d) for key in ("initial", "evaluations"))
+            tasks += [
+                Task(name, method, seed, protocol, initial, evaluations)
+                for seed in range(first, first + seeds)
+                for method in methods
+            ]
+        return tasks
+
+    def _count(self, where: int | None, given: Any, key: str, d: int) -> int:
+        if isinstance(given, str) and re.fullmatch(r"[1-9]\d{0,3}d", given):
+            return int(given[:-1]) * d
+        if isinstance(given, int) and not isinstance(given, bool) and given >= 1:
+            return given
+        self._refuse(where, key, f'expected a whole number of at least 1 or one such as "2d", got {given!r}.')
+        raise AssertionError
+
+    def _check_names(self, where: int | None, key: str, given: Any) -> None:
+        if not (isinstance(given, list) and given and all(isinstance(each, str) for each in given)):
+            self._refuse(where, key, f"expected a list of names in quotes, got {given!r}.")
+
+    def _check_whole(self, where: int | None, key: str, given: Any, least: int) -> None:
+        if not isinstance(given, int) or isinstance(given, bool) or given < least:
+            self._refuse(where, key, f"expected a whole number of at least {least}, got {given!r}.")
+
+    def _refuse(self, index: int | None, key: str, why: str) -> None:
+        raise ValueError(f"{self.path}, line {self._line(index, key)}, key {key!r}: {why}")
+
+    def _line(self, index: int | None, key: str) -> int:
+        """Where the key stands: in the index-th [[runs]], or above all of them; else where its table begins."""
+        current, begins = -1, 1
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if re.match(r"\s*\[\[\s*runs\s*\]\]", line):
+                current += 1
+                if current == index:
+                    begins = number
+            elif re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line) and current == (-1 if index is None else index):
+                return number
+        return begins
