@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from glasses import __version__
 from glasses.campaign.methods import METHODS, Start
 from glasses.campaign.protocols import PROTOCOLS
 from glasses.campaign.suite import Task
@@ -63,7 +64,7 @@ def run(task: Task) -> dict[str, Any]:
     except Exception as failure:
         place = traceback.extract_tb(failure.__traceback__)[-1]
         error = f"{type(failure).__name__}: {failure} ({os.path.basename(place.filename)}:{place.lineno})"
-    record = {
+    return {
         "key": task.key,
         "problem": task.problem,
         "method": task.method,
@@ -82,7 +83,6 @@ def run(task: Task) -> dict[str, Any]:
         "versions": versions(method.needs),
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
     }
-    return record
 
 
 def initial_design(task: Task) -> np.ndarray:
@@ -99,8 +99,8 @@ def _seed(problem: str, seed: int) -> int:
 
 def versions(libraries: tuple[str, ...] = ()) -> dict[str, str]:
     """What the run was made with."""
-    found = {"python": platform.python_version()}
-    for library in ("glasses", "jax", "numpy", "scipy", *libraries):
+    found = {"python": platform.python_version(), "glasses": __version__}
+    for library in ("jax", "numpy", "scipy", *libraries):
         try:
             found[library] = version(library)
         except PackageNotFoundError:
