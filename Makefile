@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test check format bench lock clean
+.PHONY: setup run test check format paper campaigns peers test-peers bench lock clean
 
 setup: $(VENV)/ready
 
@@ -16,7 +16,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 	@touch $@
 
 run: setup
-	$(BIN)/python -m glasses
+	$(BIN)/glasses demo
 
 test: check
 	$(BIN)/python -m pytest -n 2
@@ -38,13 +38,29 @@ $(PEERS)/ready: requirements-peers.lock requirements.lock pyproject.toml
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-bench: $(PEERS)/ready
+peers: $(PEERS)/ready
+
+test-peers: peers
+	$(PEERS)/bin/python -m pytest tests/campaign/test_methods.py -k peers
+
+# Tables and figures of docs/paper.md from the results in the tree: under a minute.
+paper: setup
+	$(BIN)/glasses paper all --out docs/paper --page docs/paper.md
+
+# Those results again, hours: results/*.jsonl (resumable), then the small files in the tree. Ours first, then the peers.
+campaigns: setup peers
+	$(BIN)/glasses paper run
+	$(PEERS)/bin/glasses paper run nine
+	for suite in fair nine samples protocol; do \
+		$(BIN)/glasses campaign table $$suite --rows src/glasses/reproduction/results/$$suite.csv; done
+
+bench: peers
 	$(PEERS)/bin/python -m bench
 
 lock: setup
 	$(BIN)/python -m pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
-		--no-emit-trusted-host --no-header --extra plot --extra dev -o requirements.lock pyproject.toml
+		--no-emit-trusted-host --no-header --all-extras -o requirements.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) $(PEERS) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,5 +1,7 @@
-"""``python -m glasses`` runs the demonstration."""
+"""``python -m glasses`` is the command line."""
 
-from glasses.demo import main
+import sys
 
-main()
+from glasses.cli import main
+
+sys.exit(main())

@@ -17,7 +17,7 @@ from glasses.lookahead.losses import Glasses
 from glasses.problems import Problem
 from glasses.search.cascade import Cascade
 from glasses.surrogate.fit import GaussianProcess, Known
-from glasses.surrogate.kernels import Matern52, SquaredExponential
+from glasses.surrogate.kernels import Kernel, Matern52, SquaredExponential
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def _known(problem: Problem) -> GaussianProcess:
     family, *what = problem.name.split("-")
     if family != "GP":
         raise ValueError(f"Protocol 'known' needs draws from a GP such as GP-SE-2-0.1, got {problem.name}: use 'fair'.")
-    kernel = {"SE": SquaredExponential(), "M52": Matern52()}[what[0]]
+    kernel: Kernel = SquaredExponential() if what[0] == "SE" else Matern52()
     return GaussianProcess(kernel=kernel, fit=Known(lengthscale=float(what[2])), noise=0.0)
 
 

@@ -22,18 +22,10 @@ from glasses.campaign.protocols import PROTOCOLS
 from glasses.campaign.suite import Task
 from glasses.problems import get, noisy
 
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "NPROC": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-}
-
 
 def use_one_thread() -> None:
-    """One thread for everything numerical in this process; before the first computation."""
-    os.environ.update(ONE_THREAD)
+    """One thread for XLA in this process, before its first computation: campaigns use the cores for runs instead."""
+    os.environ.update(NPROC="1", XLA_FLAGS="--xla_cpu_multi_thread_eigen=false")
 
 
 def run(task: Task) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from glasses.campaign.store import Store
 from glasses.campaign.suite import Suite, Task
 
 Say = Callable[[str], None]
+PATIENCE = 10  # seconds for a cluster to answer
 
 
 def run_suite(
@@ -72,7 +73,8 @@ def _work_through(
                 in_flight[task.key] = task
                 yield joblib.delayed(work)(task)
 
-    with _backend(cluster, jobs):
+    with _backend(cluster, jobs), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # loky renews a worker that has grown
         while True:
             try:
                 for record in joblib.Parallel(return_as="generator_unordered", batch_size=1)(dispatch()):
@@ -87,7 +89,9 @@ def _work_through(
 
 
 def _alone(task: Task, work: Callable[[Task], dict[str, Any]]) -> dict[str, Any]:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(1) as pool:
         try:
             return pool.submit(work, task).result()
         except BrokenExecutor:
@@ -132,7 +136,7 @@ def _dask_client(address: str) -> Any:
     except ImportError:
         raise ValueError("A Dask cluster needs the library distributed: pip install 'glasses[cluster]'.") from None
     try:
-        return Client(address, timeout=10)
+        return Client(address, timeout=PATIENCE)
     except (OSError, TimeoutError, ValueError) as error:
         raise ValueError(
             f"No Dask scheduler answers at {address!r} ({type(error).__name__}): check address and port."

@@ -86,32 +86,35 @@ class LocalPenalization:
     hard: bool = False
 
     def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array:
-        U = scene.points.shape[0]
         sd = jnp.sqrt(jnp.diagonal(scene.cov))
-        everything = jnp.concatenate(
-            [jnp.where(scene.real, world.mu, jnp.inf), jnp.stack([scene.lowest, world.eta, world.star.mu])]
-        )
-        lowest = jnp.min(everything)  # M <= every mean, also once an outcome has moved them
-        score = log_expected_improvement(world.mu, sd, world.eta)
-        if self.softplus:  # g(-Lambda_1), Lambda_1 = eta - EI
-            score = jnp.log(jax.nn.softplus(jnp.exp(score) - world.eta))
-
-        def penalty(x: jax.Array, mu: jax.Array, s: jax.Array) -> jax.Array:
-            return self.log_penalty(jnp.sqrt(jnp.sum((scene.points - x) ** 2, axis=1)), mu, s, scene.lipschitz, lowest)
-
-        score = score + penalty(world.star.x, world.star.mu, jnp.sqrt(world.star.var))
-        for k in range(scene.pending):
-            i = U - scene.pending + k
-            score = score + jnp.where(scene.real[i], penalty(scene.points[i], scene.mu[i], sd[i]), 0.0)
 
         def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             score, free, places = state
             i = jnp.argmax(jnp.where(free, score, -jnp.inf))
-            score = score + penalty(scene.points[i], world.mu[i], sd[i])
+            score = score + self.penalty(scene, world, scene.points[i], world.mu[i], sd[i])
             return score, free.at[i].set(False), places.at[k - 1].set(i)
 
-        start = (score, free_places(scene, world.star), jnp.zeros(size - 1, int))
+        start = (self.appeal(scene, world), free_places(scene, world.star), jnp.zeros(size - 1, int))
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
+
+    def appeal(self, scene: Scene, world: World) -> jax.Array:
+        """What the first step maximises over the places: log EI (or the soft-plus) penalised by x* and the pending points."""
+        U = scene.points.shape[0]
+        sd = jnp.sqrt(jnp.diagonal(scene.cov))
+        score = log_expected_improvement(world.mu, sd, world.eta)
+        if self.softplus:  # g(-Lambda_1), Lambda_1 = eta - EI
+            score = jnp.log(jax.nn.softplus(jnp.exp(score) - world.eta))
+        score = score + self.penalty(scene, world, world.star.x, world.star.mu, jnp.sqrt(world.star.var))
+        for k in range(scene.pending):
+            i = U - scene.pending + k
+            score = score + jnp.where(scene.real[i], self.penalty(scene, world, scene.points[i], scene.mu[i], sd[i]), 0.0)
+        return score
+
+    def penalty(self, scene: Scene, world: World, x: jax.Array, mu: jax.Array, s: jax.Array) -> jax.Array:
+        """log phi(.; x) over the places, for a step to x with mean mu and sd s."""
+        means = jnp.concatenate([jnp.where(scene.real, world.mu, jnp.inf), jnp.stack([scene.lowest, world.eta, world.star.mu])])
+        lowest = jnp.min(means)  # M <= every mean, also once an outcome has moved them
+        return self.log_penalty(jnp.sqrt(jnp.sum((scene.points - x) ** 2, axis=1)), mu, s, scene.lipschitz, lowest)
 
     def log_penalty(
         self, distance: jax.Array, mu: jax.Array, s: jax.Array, lipschitz: jax.Array, lowest: jax.Array

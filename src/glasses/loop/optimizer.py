@@ -21,6 +21,7 @@ from glasses.search.cascade import planned
 from glasses.search.decision import Decision, Search
 from glasses.search.foresee import foresee
 from glasses.search.recommend import lowest_mean, predict
+from glasses.search.surface import gains_at
 from glasses.search.survey import cover
 from glasses.space import Space
 from glasses.surrogate.fit import GaussianProcess
@@ -205,6 +206,23 @@ class Optimizer:
         centre, scale = self._units()
         mu, sd = predict(self._fitted(), self.space.to_unit(points), kernel=self.model.kernel)
         return centre + scale * np.asarray(mu), scale * np.asarray(sd)
+
+    def loss_at(self, x: Any, left: int | None = None) -> np.ndarray:
+        """The loss at one point or several, in the units of y: the best value expected at the end if the next point is x.
+
+        ``left`` evaluations are left, the one at x included (default: all that remain).
+        """
+        points, _ = self.space.read(x)
+        if not self._y:
+            raise ValueError("There is no data to value a point by: tell at least one evaluation first.")
+        if not self.loss.is_gain:
+            raise ValueError(f"{type(self.loss).__name__} is no expected value: use Glasses, TwoStage or ExpectedLoss.")
+        n = _whole("left", max(1, self.remaining) if left is None else left, 1)
+        eta, gain = gains_at(
+            self.loss, self.model.kernel, self._fitted(), self._pending_unit(), self.space.to_unit(points), n, self._rng(1)
+        )
+        centre, scale = self._units()
+        return centre + scale * (eta - gain)
 
     def plan(self) -> Plan:
         """The next point and where the rest of the budget is predicted to go. Asks for nothing."""

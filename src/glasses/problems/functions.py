@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def shekel(m: int) -> Function:
     return lambda x: -float(np.sum(1 / (np.sum((x[:, None] - centres) ** 2, axis=0) + beta)))
 
 
-def _problem(name: str, function: Function, bounds: list[tuple[float, float]], minimum: float, minimizers: list) -> Problem:
+def _problem(name: str, function: Function, bounds: list[tuple[float, float]], minimum: float, minimizers: Any) -> Problem:
     return Problem(name, function, tuple(bounds), minimum, np.array(minimizers, dtype=float).reshape(-1, len(bounds)))
 
 
@@ -138,10 +139,10 @@ _FAMILIES: dict[str, Callable[[str, int], Problem]] = {
     "rastrigin": lambda name, q: _problem(name, rastrigin, [(-5.12, 5.12)] * q, 0.0, [[0] * q]),
 }
 
-PAPER = (
-    ["SinCos", "Cosines", "Branin", "Sixhumpcamel", "McCormick", "Dropwave", "Beale", "Powers"]
-    + ["Alpine2-2", "Alpine2-5", "Alpine2-10", "Ackley-2", "Ackley-5", "Ackley-10"]
-)  # fmt: skip
+PAPER = [
+    *("SinCos", "Cosines", "Branin", "Sixhumpcamel", "McCormick", "Dropwave", "Beale", "Powers"),
+    *("Alpine2-2", "Alpine2-5", "Alpine2-10", "Ackley-2", "Ackley-5", "Ackley-10"),
+]
 NINE = ["eggholder", "dropwave", "shubert", "rastrigin-4", "ackley-2", "ackley-5", "bukin", "shekel-5", "shekel-7"]
 
 

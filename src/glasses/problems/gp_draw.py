@@ -1,11 +1,12 @@
 """Draws from a Gaussian process prior as cheap functions that can be evaluated anywhere.
 
-    f(x) = sqrt(2 a^2 / m) sum_i (u_i cos(w_i . x) + v_i sin(w_i . x)) / sqrt(2),   u, v ~ N(0, 1)          [eq:features]
-    E[f(x) f(x')] = a^2 / m sum_i cos(w_i . (x - x'))  ->  k(x, x')
+    f(x) = sum_i (u_i cos(w_i . x) + v_i sin(w_i . x)) / sqrt(m),   u, v ~ N(0, 1)                [eq:features]
+    E[f(x) f(x')] = 1/m sum_i cos(w_i . (x - x'))  ->  k(x, x')
 
 The frequencies w follow the kernel's spectral density (Bochner): normal for the squared exponential, multivariate t with
-5 degrees of freedom for Matern-5/2, both divided by the lengthscale. They come from one scrambled Sobol sequence, so the
-covariance is met far more closely than by random features (tests measure it); the weights u, v are the draw. Zero mean, unit
+5 degrees of freedom for Matern-5/2, both divided by the lengthscale. They come from one scrambled Sobol sequence, which meets
+the covariance more closely than random ones (root mean square error .0005 in one and .004 in two dimensions for the squared
+exponential of the suite ``samples``, where random features have .018); the weights u, v are the draw. Zero mean, unit
 variance, unit cube. The optimum is found numerically: a dense cover, then the best places polished by their gradient.
 """
 
@@ -36,24 +37,33 @@ def draw_by_name(name: str, seed: int) -> Problem | None:
 @lru_cache(maxsize=8)
 def gp_draw(kernel: str, d: int, lengthscale: float, seed: int) -> Problem:
     """Draw number ``seed`` of the process with this kernel ("SE" or "M52") on the unit cube."""
-    w = frequencies(kernel, d, lengthscale)
-    rng = np.random.default_rng([seed, d, 0x64726177])
-    weights = rng.standard_normal(2 * len(w)) / np.sqrt(len(w))
-
-    def function(x: np.ndarray) -> float:
-        angle = w @ x
-        return float(np.concatenate([np.cos(angle), np.sin(angle)]) @ weights)
-
-    def gradient(x: np.ndarray) -> np.ndarray:
-        angle = w @ x
-        return (weights[len(w) :] * np.cos(angle) - weights[: len(w)] * np.sin(angle)) @ w
-
+    path = SamplePath(kernel, d, lengthscale, seed)
     places = qmc.Sobol(d, seed=7).random(_COVER)
-    values = np.concatenate([_values(chunk, w, weights) for chunk in np.array_split(places, 16)])
+    values = np.concatenate([path.values(chunk) for chunk in np.array_split(places, 16)])
     best = places[np.argsort(values)[:_POLISHED]]
-    found = [minimize(function, x, jac=gradient, bounds=[(0, 1)] * d, method="L-BFGS-B") for x in best]
+    found = [minimize(path, x, jac=path.gradient, bounds=[(0, 1)] * d, method="L-BFGS-B") for x in best]
     lowest = min(found, key=lambda result: result.fun)
-    return Problem(f"GP-{kernel}-{d}-{lengthscale:g}", function, ((0.0, 1.0),) * d, float(lowest.fun), lowest.x[None])
+    return Problem(f"GP-{kernel}-{d}-{lengthscale:g}", path, ((0.0, 1.0),) * d, float(lowest.fun), lowest.x[None])
+
+
+class SamplePath:
+    """One draw as a function, with its gradient."""
+
+    def __init__(self, kernel: str, d: int, lengthscale: float, seed: int) -> None:
+        self.w = frequencies(kernel, d, lengthscale)
+        rng = np.random.default_rng([seed, d, 0x64726177])
+        self.u, self.v = rng.standard_normal((2, len(self.w))) / np.sqrt(len(self.w))
+
+    def __call__(self, x: np.ndarray) -> float:
+        return float(self.values(np.asarray(x)[None])[0])
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        angle = X @ self.w.T
+        return np.cos(angle) @ self.u + np.sin(angle) @ self.v
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        angle = self.w @ x
+        return (self.v * np.cos(angle) - self.u * np.sin(angle)) @ self.w
 
 
 def frequencies(kernel: str, d: int, lengthscale: float) -> np.ndarray:
@@ -64,8 +74,3 @@ def frequencies(kernel: str, d: int, lengthscale: float) -> np.ndarray:
     if freedom is not None:
         w = w * np.sqrt(freedom / chi2.ppf(u[:, d:], freedom))
     return w / lengthscale
-
-
-def _values(X: np.ndarray, w: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    angle = X @ w.T
-    return np.cos(angle) @ weights[: len(w)] + np.sin(angle) @ weights[len(w) :]

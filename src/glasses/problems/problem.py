@@ -54,7 +54,7 @@ class Problem:
 
 
 def noisy(problem: Problem, sd: float, *, seed: int) -> Problem:
-    """Gaussian noise of standard deviation ``sd`` on every evaluation; the k-th evaluation's noise depends on the seed alone."""
+    """Gaussian noise of standard deviation ``sd`` on every evaluation; that of the k-th depends on the seed alone."""
     if not (np.isfinite(sd) and sd >= 0):
         raise ValueError(f"sd must be a standard deviation of at least 0, got {sd!r}.")
     rng = np.random.default_rng([seed, 0x6E6F6973])

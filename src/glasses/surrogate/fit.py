@@ -89,13 +89,15 @@ class Known:
         """In the units of standardised outputs."""
         if np.size(self.lengthscale) not in (1, d):
             raise ValueError(f"lengthscale must be one number or {d}, one per parameter, got {np.size(self.lengthscale)}.")
-        return Hyper(
-            lengthscale=np.broadcast_to(np.asarray(self.lengthscale, dtype=float), (d,)),
-            signal=np.asarray((self.sd / scale) ** 2),
-            noise=np.asarray((noise / scale) ** 2),
-            mean=np.asarray((self.mean - centre) / scale),
-            bias=np.asarray(0.0),
-        )
+        lengthscale = np.broadcast_to(np.asarray(self.lengthscale, dtype=float), (d,))
+        with jax.enable_x64(True):
+            return Hyper(
+                lengthscale=jnp.asarray(lengthscale),
+                signal=jnp.asarray((self.sd / scale) ** 2),
+                noise=jnp.asarray((noise / scale) ** 2),
+                mean=jnp.asarray((self.mean - centre) / scale),
+                bias=jnp.asarray(0.0),
+            )
 
 
 @dataclass(frozen=True)

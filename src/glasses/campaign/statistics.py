@@ -1,0 +1,140 @@
+"""Comparing methods on the same problems and seeds: means with standard errors, paired tests, ranks.
+
+Everything is paired: two methods are compared on the runs (problem, seed) that both have, which start from the same points.
+A difference in gap below ``TIE`` is a tie: both have solved the problem. Tests are Wilcoxon's signed-rank test; the p-values
+of one family are corrected by Holm's method, which controls the chance of even one false claim:
+
+    p_(i) -> max_{j <= i} min(1, (m - j + 1) p_(j)),   p_(1) <= ... <= p_(m)                      [eq:holm]
+
+The mean over a suite weighs every problem the same; its standard error combines those of the problems.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from scipy.stats import rankdata, wilcoxon
+
+from glasses.campaign.measures import Row
+
+TIE = 1e-4
+K = TypeVar("K")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its standard error over ``count`` runs."""
+
+    mean: float
+    error: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A method against the baseline on the runs both have: mean difference (positive: better), test, corrected test."""
+
+    difference: Estimate
+    wins: int
+    losses: int
+    p: float
+    p_holm: float
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean and standard error; the error of one value is unknown."""
+    v = np.asarray(values, dtype=float)
+    error = float(v.std(ddof=1) / np.sqrt(v.size)) if v.size > 1 else float("nan")
+    return Estimate(float(v.mean()), error, v.size)
+
+
+def over_problems(parts: Sequence[Estimate]) -> Estimate:
+    """The mean over problems, each of the same weight."""
+    error = float(np.sqrt(sum(part.error**2 for part in parts)) / len(parts))
+    return Estimate(float(np.mean([part.mean for part in parts])), error, sum(part.count for part in parts))
+
+
+def signed_rank(differences: Sequence[float]) -> float:
+    """p-value of Wilcoxon's two-sided signed-rank test; ties with zero say nothing, and nothing but ties gives 1."""
+    d = np.asarray(differences, dtype=float)
+    d = d[np.abs(d) > TIE]
+    return float(wilcoxon(d).pvalue) if d.size else 1.0
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """[eq:holm], in the order given."""
+    order = np.argsort(p)
+    scaled = [min(1.0, (len(p) - i) * p[j]) for i, j in enumerate(order)]
+    corrected = np.empty(len(p))
+    corrected[order] = np.maximum.accumulate(scaled)
+    return corrected.tolist()
+
+
+def by_problem(rows: Sequence[Row]) -> dict[tuple[str, str], dict[int, Row]]:
+    """(problem, method) -> seed -> row."""
+    table: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)
+    for row in rows:
+        table[row.problem, row.method][row.seed] = row
+    return dict(table)
+
+
+def paired(rows: Sequence[Row], method: str, baseline: str, problem: str | None = None) -> dict[str, list[float]]:
+    """problem -> differences in gap, method minus baseline, over the seeds both have."""
+    table = by_problem(rows)
+    found = {}
+    for name in dict.fromkeys(row.problem for row in rows):
+        ours, theirs = table.get((name, method), {}), table.get((name, baseline), {})
+        common = sorted(ours.keys() & theirs.keys())
+        if common and problem in (None, name):
+            found[name] = [ours[seed].gap - theirs[seed].gap for seed in common]
+    return found
+
+
+def against(rows: Sequence[Row], baseline: str, methods: Sequence[str]) -> dict[str, Comparison]:
+    """Every method against the baseline over all problems; Holm over the methods."""
+    parts = {method: paired(rows, method, baseline) for method in methods if method != baseline}
+    return _compared({method: list(found.values()) for method, found in parts.items() if found})
+
+
+def against_by_problem(rows: Sequence[Row], baseline: str, methods: Sequence[str]) -> dict[tuple[str, str], Comparison]:
+    """Every method against the baseline on each problem; Holm over all of them together."""
+    cells = {}
+    for method in methods:
+        if method != baseline:
+            for problem, differences in paired(rows, method, baseline).items():
+                cells[problem, method] = [differences]
+    return _compared(cells)
+
+
+def _compared(cells: dict[K, list[list[float]]]) -> dict[K, Comparison]:
+    together = {key: [d for part in parts for d in part] for key, parts in cells.items()}
+    p = {key: signed_rank(d) for key, d in together.items()}
+    corrected = dict(zip(p, holm(list(p.values())), strict=True))
+    return {
+        key: Comparison(
+            over_problems([estimate(part) for part in parts]),
+            sum(d > TIE for d in together[key]),
+            sum(d < -TIE for d in together[key]),
+            p[key],
+            corrected[key],
+        )
+        for key, parts in cells.items()
+    }
+
+
+def average_ranks(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, float]:
+    """Mean rank by gap (1 is best, ties shared) over the runs that all the methods have."""
+    table = by_problem(rows)
+    ranks = []
+    for problem in dict.fromkeys(row.problem for row in rows):
+        columns = [table.get((problem, method), {}) for method in methods]
+        for seed in sorted(set.intersection(*(set(column) for column in columns))):
+            gaps = np.array([column[seed].gap for column in columns])
+            ranks.append(rankdata(-np.round(gaps / TIE)))
+    if not ranks:
+        return dict.fromkeys(methods, float("nan"))
+    return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True))

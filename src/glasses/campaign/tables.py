@@ -1,0 +1,155 @@
+"""Tables of a campaign as Markdown: what people read, made from rows alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from glasses.campaign.measures import Row, normalized
+from glasses.campaign.methods import METHODS
+from glasses.campaign.statistics import (
+    Estimate,
+    against,
+    against_by_problem,
+    average_ranks,
+    by_problem,
+    estimate,
+    over_problems,
+)
+
+BASELINE = "el"
+CLAIM = 0.05
+
+
+def title(method: str) -> str:
+    """A method's name in tables and figures."""
+    return METHODS[method].title if method in METHODS else method
+
+
+def in_order(rows: Sequence[Row]) -> list[str]:
+    """The methods of these rows in the order of the catalogue."""
+    have = {row.method for row in rows}
+    return [method for method in METHODS if method in have] + sorted(have - set(METHODS))
+
+
+def problems_of(rows: Sequence[Row]) -> list[str]:
+    """The problems of these rows, small dimensions first."""
+    return list(dict.fromkeys(row.problem for row in sorted(rows, key=lambda row: (row.d, row.problem.lower()))))
+
+
+def by_function(rows: Sequence[Row]) -> str:
+    """Mean gap with standard error, a line per problem and a column per method.
+
+    Bold: the best. A mark follows where a method differs from EL on that problem: + better, - worse, p < .05 after Holm's
+    correction over all cells of the table.
+    """
+    methods, table = in_order(rows), by_problem(rows)
+    tests = against_by_problem(rows, BASELINE, methods)
+    lines = [["function", "d", "runs", *map(title, methods)]]
+    for problem in problems_of(rows):
+        cells = {m: estimate([row.gap for row in table[problem, m].values()]) for m in methods if (problem, m) in table}
+        best = max(round(cell.mean, 3) for cell in cells.values())
+        some = next(iter(table[problem, next(iter(cells))].values()))
+        line = [problem, str(some.d), str(max(cell.count for cell in cells.values()))]
+        for method in methods:
+            if method not in cells:
+                line.append("")
+                continue
+            text = f"{_part(cells[method].mean)} ± {_part(cells[method].error)}"
+            mark = ""
+            if (problem, method) in tests and tests[problem, method].p_holm < CLAIM:
+                mark = " +" if tests[problem, method].difference.mean > 0 else " −"
+            line.append((f"**{text}**" if round(cells[method].mean, 3) == best else text) + mark)
+        lines.append(line)
+    return _markdown(lines)
+
+
+def overall(rows: Sequence[Row]) -> str:
+    """A line per method: mean gap, average rank, difference to EL with its test, regrets, seconds, failures."""
+    methods, table = in_order(rows), by_problem(rows)
+    problems, tests, ranks = problems_of(rows), against(rows, BASELINE, methods), average_ranks(rows, methods)
+    lines = [
+        [
+            "method",
+            "mean gap",
+            "average rank",
+            "against EL",
+            "wins : losses",
+            "p (Holm)",
+            "solved",
+            "CPU s per decision",
+            "failed",
+        ]
+    ]
+    for method in methods:
+        mine = [row for row in rows if row.method == method]
+        mean = over_problems(
+            [
+                estimate([row.gap for row in table[problem, method].values()])
+                for problem in problems
+                if (problem, method) in table
+            ]
+        )
+        line = [title(method), f"{_part(mean.mean)} ± {_part(mean.error)}", f"{ranks[method]:.2f}"]
+        if method in tests:
+            test = tests[method]
+            line += [f"{_signed(test.difference)} ± {_part(test.difference.error)}", f"{test.wins} : {test.losses}"]
+            line += [_p_value(test.p_holm)]
+        else:
+            line += ["", "", ""]
+        solved = np.mean([row.gap > 0.99 for row in mine])
+        seconds = _median(dict(enumerate(mine)), "seconds")
+        line += [f"{solved:.0%}", seconds, str(sum(row.failed for row in mine))]
+        lines.append(line)
+    return _markdown(lines)
+
+
+def paper_gaps(rows: Sequence[Row]) -> str:
+    """The paper's own table: mean gap of the noisy values, normalised over the methods of each replicate; best in bold."""
+    methods = in_order(rows)
+    means: dict[tuple[str, str], list[float]] = {}
+    for row, value in zip(rows, normalized(rows), strict=True):
+        means.setdefault((row.problem, row.method), []).append(value)
+    lines = [["function", *map(title, methods)]]
+    for problem in problems_of(rows):
+        cells = [float(np.mean(means[problem, method])) if (problem, method) in means else math.nan for method in methods]
+        best = round(max(cell for cell in cells if not math.isnan(cell)), 3)
+        lines.append([problem, *(f"**{_part(cell)}**" if round(cell, 3) == best else _part(cell) for cell in cells)])
+    return _markdown(lines)
+
+
+def regrets(rows: Sequence[Row]) -> str:
+    """Median simple and inference regret, a line per problem, simple / inference in each cell."""
+    methods, table = in_order(rows), by_problem(rows)
+    lines = [["function", *map(title, methods)]]
+    for problem in problems_of(rows):
+        line = [problem]
+        for method in methods:
+            cell = table.get((problem, method))
+            line.append(" / ".join(_median(cell, name) for name in ("simple_regret", "inference_regret")) if cell else "")
+        lines.append(line)
+    return _markdown(lines)
+
+
+def _median(cell: dict[int, Row], name: str) -> str:
+    values = [v for v in (getattr(row, name) for row in cell.values()) if not math.isnan(v)]
+    return f"{np.median(values):.2g}" if values else "?"
+
+
+def _part(value: float) -> str:
+    return "?" if math.isnan(value) else f"{value:.3f}".replace("0.", ".", 1)
+
+
+def _signed(value: Estimate) -> str:
+    return ("+" if value.mean >= 0 else "−") + _part(abs(value.mean))
+
+
+def _p_value(p: float) -> str:
+    return "< .001" if p < 0.001 else _part(p)
+
+
+def _markdown(lines: list[list[str]]) -> str:
+    head, *body = lines
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *body])

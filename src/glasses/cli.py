@@ -1,0 +1,164 @@
+"""The command line: ``glasses COMMAND``. Each command loads what it needs when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+EXAMPLES = """examples:
+  glasses demo                                   tune a simulated controller in 30 evaluations
+  glasses paper all                              the paper's figures and tables from the stored results
+  glasses paper run                              do those campaigns again (hours), resumable
+  glasses campaign run my-suite.toml             your own comparison
+  glasses campaign table my-suite.toml           what it says so far
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse and run; a mistake of the user's ends with one sentence and status 2, an interruption with 130."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.action(options)
+    except ValueError as error:
+        print(f"glasses: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(f"glasses: this command needs {error.name}: pip install 'glasses[paper]'.", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nglasses: interrupted; what was finished is kept, and the same command goes on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "glasses",
+        description="Bayesian optimisation that plans for all the evaluations you have left.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser("demo", help="tune a simulated controller in 30 evaluations")
+    demo.add_argument("--out", type=Path, default=Path("glasses-run"), help="folder of the picture (default %(default)s)")
+    demo.set_defaults(action=_demo)
+
+    problems = commands.add_parser("problems", help="list the test problems")
+    problems.set_defaults(action=_problems)
+
+    campaign = commands.add_parser("campaign", help="compare methods on problems: run, table").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    run = campaign.add_parser("run", help="do every run of a suite that is not done yet")
+    run.add_argument("suite", help="a TOML file, or one of the library's suites: fair, nine, samples, protocol")
+    _running(run)
+    run.set_defaults(action=_campaign_run)
+    table = campaign.add_parser("table", help="print the tables of a suite's results")
+    table.add_argument("suite", help="as for run")
+    table.add_argument("--results", type=Path, help="file of results (default results/SUITE.jsonl)")
+    table.add_argument("--rows", type=Path, help="also write one line of measures per run to this CSV file")
+    table.set_defaults(action=_campaign_table)
+
+    paper = commands.add_parser("paper", help="the paper reproduced: table, loss, steps, all, run").add_subparsers(
+        required=True, metavar="WHAT"
+    )
+    for name, words in (
+        ("table", "the tables, from the stored results"),
+        ("loss", "figure: the loss 1 to 20 steps ahead"),
+        ("steps", "figure: predicted steps for two putative points"),
+        ("all", "every table and figure, in under a minute"),
+    ):
+        part = paper.add_parser(name, help=words)
+        part.add_argument("--out", type=Path, default=Path("glasses-paper"), help="folder (default %(default)s)")
+        if name in ("table", "all"):
+            part.add_argument(
+                "--results", type=Path, help="folder of fresh results (default: those that come with the library)"
+            )
+        if name == "all":
+            part.add_argument("--page", type=Path, help="also put the tables between the marks of this Markdown page")
+        part.set_defaults(action=_paper, what=name)
+    again = paper.add_parser("run", help="do the campaigns again; resumable")
+    again.add_argument("suites", nargs="*", help="fair, nine, samples, protocol (default: all of them)")
+    _running(again)
+    again.set_defaults(action=_paper_run)
+    return parser
+
+
+def _running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--results", type=Path, help="file of results, or for `paper run` its folder (default results/)")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
+    parser.add_argument("--cluster", help="dask:ADDRESS or ray:ADDRESS instead of local processes")
+    parser.add_argument("--methods", help="only these, separated by commas")
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from glasses.demo import main as demonstrate
+
+    demonstrate(options.out)
+
+
+def _problems(options: argparse.Namespace) -> None:
+    from glasses.problems import names
+
+    print("\n".join(names()))
+
+
+def _campaign_run(options: argparse.Namespace) -> None:
+    from glasses.campaign.suite import read_suite
+
+    suite = read_suite(options.suite)
+    _run(suite.name, options, options.results or Path("results") / f"{suite.name}.jsonl")
+
+
+def _paper_run(options: argparse.Namespace) -> None:
+    from glasses.reproduction.page import SUITES
+
+    for name in options.suites or SUITES:
+        _run(name, options, (options.results or Path("results")) / f"{name}.jsonl")
+
+
+def _run(which: str, options: argparse.Namespace, path: Path) -> None:
+    from glasses.campaign.methods import METHODS
+    from glasses.campaign.runner import run_suite
+    from glasses.campaign.suite import read_suite
+    from glasses.problems.functions import unknown
+
+    suite = read_suite(getattr(options, "suite", which))
+    methods = None if options.methods is None else options.methods.split(",")
+    for method in methods or []:
+        if method not in METHODS:
+            raise ValueError(unknown("method", method, list(METHODS)))
+    if options.jobs == 0:
+        raise ValueError("--jobs must be at least 1, or -1 for one process per core, got 0.")
+    run_suite(suite, path, jobs=options.jobs, cluster=options.cluster, methods=methods)
+
+
+def _campaign_table(options: argparse.Namespace) -> None:
+    from glasses.campaign.measures import measure, write_rows
+    from glasses.campaign.store import read_records
+    from glasses.campaign.suite import read_suite
+    from glasses.campaign.tables import by_function, overall
+    from glasses.reproduction.page import about
+
+    suite = read_suite(options.suite)
+    wanted = {task.key for task in suite.tasks}
+    path = options.results or Path("results") / f"{suite.name}.jsonl"
+    records = [record for record in read_records(path) if record["key"] in wanted]
+    if not records:
+        raise ValueError(f"{path} holds no run of suite {suite.name}: run `glasses campaign run {options.suite}` first.")
+    rows = [measure(record) for record in records]
+    print(f"{suite.name}: {len(rows)} of {len(wanted)} runs\n\n{overall(rows)}\n\n{by_function(rows)}")
+    if options.rows:
+        write_rows(rows, options.rows, about(suite.name, records))
+
+
+def _paper(options: argparse.Namespace) -> None:
+    from glasses.reproduction import page
+
+    page.make(options.what, options.out, getattr(options, "results", None), getattr(options, "page", None))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""A loss at given points: what the searches minimise, for looking at it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from glasses.compilation import program
+from glasses.lookahead.loss import Loss
+from glasses.lookahead.scene import Scene, look
+from glasses.padding import horizon_size, pad_rows
+from glasses.search.cascade import open_scene, planned
+from glasses.surrogate.kernels import Kernel
+from glasses.surrogate.posterior import Posterior
+
+_TOGETHER, _PLACES = 64, 256
+
+
+def gains_at(
+    loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, X: np.ndarray, left: int, rng: np.random.Generator
+) -> tuple[float, np.ndarray]:
+    """eta and the expected gain below it at the rows of X, for a loss that is one (``is_gain``)."""
+    scene = open_scene(kernel, post, pending, _PLACES, rng)
+    n = min(planned(loss, left), _PLACES)
+    parts = []
+    for first in range(0, len(X), _TOGETHER):
+        part = X[first : first + _TOGETHER]
+        merit = _merits(scene, pad_rows(part, _TOGETHER), np.asarray(n), kernel=kernel, loss=loss, size=horizon_size(n))
+        parts.append(np.asarray(merit)[: len(part)])
+    return float(scene.eta), np.exp(np.concatenate(parts))
+
+
+@program
+def _merits(scene: Scene, X: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> jax.Array:
+    def merit(x: jax.Array) -> jax.Array:
+        star = look(kernel, scene, x)
+        return jnp.asarray(loss.merit(scene, star, loss.futures(scene, star, left, size), left))
+
+    return jax.lax.map(merit, X)

@@ -1,0 +1,126 @@
+"""Statistics against SciPy, against numbers worked out by hand, and against each other."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control, sem, ttest_rel, wilcoxon
+
+from glasses.campaign.measures import TENTHS, Row
+from glasses.campaign.statistics import (
+    TIE,
+    against,
+    against_by_problem,
+    average_ranks,
+    estimate,
+    holm,
+    over_problems,
+    paired,
+    signed_rank,
+)
+from glasses.campaign.tables import by_function, overall, paper_gaps, regrets
+
+
+def row(problem, method, seed, gap, **other):
+    usual = {"d": 2, "observed_gap": gap, "simple_regret": 1 - gap, "inference_regret": 1 - gap, "seconds": 0.1}
+    usual |= {"evaluations": 5, "failed": False, "curve": (gap,) * TENTHS}
+    return Row(problem=problem, method=method, seed=seed, gap=gap, **(usual | other))
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    found = []
+    for problem, lift in (("easy", 0.2), ("hard", 0.0)):
+        for seed in range(20):
+            base = rng.uniform(0.2, 0.6)
+            found += [row(problem, "el", seed, base), row(problem, "glasses", seed, base + lift + 0.05 * rng.standard_normal())]
+            found += [row(problem, "random", seed, base / 2)]
+    return found
+
+
+def test_mean_and_error_against_scipy(rng):
+    v = rng.random(17)
+    found = estimate(v)
+    assert found.mean == pytest.approx(v.mean())
+    assert found.error == pytest.approx(sem(v))
+    assert np.isnan(estimate([1.0]).error)
+    both = over_problems([estimate(v), estimate(v + 1)])
+    assert both.mean == pytest.approx(v.mean() + 0.5)
+    assert both.error == pytest.approx(sem(v) / np.sqrt(2))
+
+
+def test_signed_rank_against_scipy_and_by_hand(rng):
+    d = rng.standard_normal(25)
+    assert signed_rank(d) == wilcoxon(d).pvalue
+    assert signed_rank([0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(2 / 2**5)  # all five signs agree
+    assert signed_rank([0.0, TIE / 2, -TIE / 2]) == 1.0
+    assert signed_rank([0.1, 0.2, 0.3, 0.4, 0.5, 0.0]) == pytest.approx(2 / 2**5)
+
+
+def test_holm_by_hand():
+    """[eq:holm]"""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_lies_between_no_correction_and_bonferroni(p):
+    corrected = np.array(holm(p))
+    assert np.all(corrected >= np.array(p))
+    assert np.all(corrected <= np.minimum(1, len(p) * np.array(p)) + 1e-15)
+    assert np.all(corrected >= false_discovery_control(p) - 1e-12)  # controls more than Benjamini and Hochberg
+    order = np.argsort(p)
+    assert np.all(np.diff(corrected[order]) >= 0)
+
+
+def test_comparison_is_paired(rows):
+    found = against(rows, "el", ["el", "glasses", "random"])
+    assert set(found) == {"glasses", "random"}
+    test = found["random"]
+    d = {p: [r.gap for r in rows if r.problem == p and r.method == "random"] for p in ("easy", "hard")}
+    e = {p: [r.gap for r in rows if r.problem == p and r.method == "el"] for p in ("easy", "hard")}
+    differences = np.array(d["easy"] + d["hard"]) - np.array(e["easy"] + e["hard"])
+    assert test.difference.mean == pytest.approx(differences.mean())
+    assert (test.wins, test.losses) == (0, 40)
+    assert test.p == wilcoxon(differences).pvalue
+    assert test.p_holm == pytest.approx(2 * test.p)
+    assert ttest_rel(d["easy"], e["easy"]).pvalue < 1e-6  # another test agrees
+    assert found["glasses"].difference.mean == pytest.approx(0.1, abs=0.03)
+
+
+def test_by_problem_finds_where_it_pays(rows):
+    cells = against_by_problem(rows, "el", ["el", "glasses", "random"])
+    assert cells["easy", "glasses"].p_holm < 0.001
+    assert cells["hard", "glasses"].p_holm > 0.05
+    assert cells["hard", "glasses"].p_holm >= cells["hard", "glasses"].p
+
+
+def test_only_common_runs_are_compared(rows):
+    fewer = [r for r in rows if not (r.method == "glasses" and r.seed >= 5)]
+    assert [len(d) for d in paired(fewer, "glasses", "el").values()] == [5, 5]
+    assert against(fewer, "el", ["glasses"])["glasses"].difference.count == 10
+    assert paired(fewer, "glasses", "nobody") == {}
+
+
+def test_ranks():
+    rows = [row("p", m, s, g) for s in range(2) for m, g in (("a", 0.5), ("b", 0.9), ("c", 0.5 + TIE / 10), ("d", 0.1))]
+    assert average_ranks(rows, ["a", "b", "c", "d"]) == {"a": 2.5, "b": 1.0, "c": 2.5, "d": 4.0}
+    assert np.isnan(average_ranks(rows, ["a", "missing"])["a"])
+
+
+def test_tables_say_what_the_rows_say(rows):
+    rows = [*rows, row("easy", "lcb", 0, 0.5, failed=True)]
+    lines = overall(rows).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| GP-LCB", "| EL", "| GLASSES", "| random"]
+    assert lines[2].endswith("| 1 |")
+    assert "0 : 40" in lines[5]
+    assert "< .001" in lines[5]
+    table = by_function(rows).splitlines()
+    easy = next(line for line in table if line.startswith("| easy"))
+    mean = np.mean([r.gap for r in rows if r.problem == "easy" and r.method == "glasses"])
+    assert f"**{mean:.3f}".replace("0.", ".") in easy
+    assert "** +" in easy
+    assert easy.rstrip(" |").endswith("−")
+    assert len(paper_gaps(rows).splitlines()) == len(regrets(rows).splitlines()) == 4
