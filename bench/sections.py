@@ -24,7 +24,15 @@ def decisions(repeats=9):
     import numpy as np
 
     import glasses
-    from bench import peers
+    from glasses.campaign.methods import Start
+    from glasses.campaign.peers import PEERS
+    from glasses.campaign.protocols import PROTOCOLS
+    from glasses.problems import Problem
+
+    square = Problem("square", lambda x: 0.0, ((0.0, 1.0),) * 2, 0.0, np.zeros((0, 2)))
+
+    def peer(name):
+        return lambda X, y, seed: PEERS[name](Start(square, PROTOCOLS["fair"], X, y, len(y) + 20, seed)).ask
 
     def ours(loss, **settings):
         return lambda X, y, seed: lambda: decide(loss, X, y, 20, seed, **settings)
@@ -36,10 +44,10 @@ def decisions(repeats=9):
         "glasses paper() (20 steps, EP, DIRECT)": lambda X, y, seed: (
             lambda: decide(X=X, y=y, left=20, seed=seed, **glasses.paper())
         ),
-        "BoTorch LogEI, defaults (1 step)": lambda X, y, seed: lambda: peers.botorch_logei(X, y, seed),
-        "BoTorch LogEI, noise fixed (1 step)": lambda X, y, seed: lambda: peers.botorch_logei(X, y, seed, exact=True),
-        "Optuna GPSampler (1 step)": peers.OptunaGP,
-        "BoTorch one-shot tree (4 steps)": lambda X, y, seed: lambda: peers.botorch_tree(X, y, seed),
+        "BoTorch LogEI, defaults (1 step)": peer("botorch-logei"),
+        "BoTorch LogEI, noise fixed (1 step)": peer("botorch-logei-exact"),
+        "Optuna GPSampler (1 step)": peer("optuna-gp"),
+        "BoTorch one-shot tree (4 steps)": peer("botorch-tree-4"),
     }
     slow = {"BoTorch one-shot tree (4 steps)", "glasses paper() (20 steps, EP, DIRECT)"}
     seconds = {name: [] for name in methods}

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 from problems import hills
 
+import glasses
 from glasses import ExpectedLoss, GaussianProcess, Optimizer, TwoStage, minimize
-from glasses.compilation import Program, cache_folder, forget_programs, program, programs_in_memory
+from glasses.compilation import COMPILED, Program, cache_folder, forget_programs, program, programs_in_memory
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
+GLASSES = re.compile(r"from glasses\.(\w+)")
 
 
 def test_a_whole_run_compiles_a_handful_of_programs():
@@ -160,3 +163,12 @@ def test_an_unusable_folder_is_no_failure(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path / "file" / "inside"))
     assert np.asarray(Program(cube)(np.eye(3))).shape == (3, 3)
+
+
+def test_programs_live_in_the_folders_that_the_cache_watches():
+    """The key of a cached program holds a digest of these folders: a program elsewhere could go stale."""
+    root = Path(glasses.__file__).parent
+    using = {path.relative_to(root).parts[0] for path in root.rglob("*.py") if "@program" in path.read_text()}
+    assert using <= {*COMPILED, "compilation.py"}
+    imported = {name for part in COMPILED for path in (root / part).rglob("*.py") for name in GLASSES.findall(path.read_text())}
+    assert all(name in COMPILED or (root / f"{name}.py").exists() for name in imported)

@@ -20,7 +20,9 @@ def test_the_code_runs_in_order(capsys):
     assert "Recommendation" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/method.md", "docs/sharp_bits.md", "docs/benchmarks.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/method.md", "docs/sharp_bits.md", "docs/benchmarks.md", "docs/paper.md", "docs/campaigns.md"]
+)
 def test_links_lead_somewhere(page):
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from problems import hills
+from scipy.stats import norm
 
 from glasses import ExpectedLoss, GaussianProcess, Glasses, LowerConfidenceBound, Optimizer, TwoStage
 
@@ -97,6 +98,35 @@ def test_plan_starts_with_what_ask_returns_and_changes_nothing():
     assert np.unique(points.round(9), axis=0).shape == (9, 2)
     assert plan.expected_best < min(optimizer.result().func_vals)
     np.testing.assert_array_equal(optimizer.ask(), plan.next)
+
+
+@pytest.mark.parametrize("loss", [Glasses(), TwoStage(nodes=5)], ids=str)
+def test_the_loss_at_points(loss):
+    """What ask() returns has the lowest loss, and the plan expects exactly it; more evaluations left never hurt."""
+    optimizer = started(loss=loss)
+    plan = optimizer.plan()
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 8)] * 2), axis=-1).reshape(-1, 2)
+    everywhere = optimizer.loss_at(grid)
+    assert everywhere.shape == (64,)
+    chosen = optimizer.loss_at(plan.points[0])[0]
+    assert chosen == pytest.approx(plan.expected_best, rel=1e-6)
+    best = min(optimizer.values)
+    assert chosen <= everywhere.min() + 0.02 * (best - chosen)
+    assert np.all(everywhere <= best + 1e-9)
+    mu, sd = optimizer.predict(grid)
+    z = (best - mu) / sd
+    myopic = optimizer.loss_at(grid, left=1)
+    np.testing.assert_allclose(myopic, best - sd * (norm.pdf(z) + z * norm.cdf(z)), atol=1e-7)  # [eq:el]
+    assert np.mean(everywhere) < np.mean(myopic)
+
+
+def test_the_loss_needs_data_and_an_expected_value():
+    with pytest.raises(ValueError, match="no data to value a point by"):
+        Optimizer(BOX, budget=3).loss_at([0.5, 0.5])
+    with pytest.raises(ValueError, match="LowerConfidenceBound is no expected value"):
+        started(loss=LowerConfidenceBound()).loss_at([0.5, 0.5])
+    with pytest.raises(ValueError, match="left must be a whole number of at least 1, got 0"):
+        started().loss_at([0.5, 0.5], left=0)
 
 
 @pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(steps=2), LowerConfidenceBound()], ids=str)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from glasses import MAP, GaussianProcess, Matern52, MaximumLikelihood, SquaredExponential
+from glasses import MAP, GaussianProcess, Known, Matern52, MaximumLikelihood, SquaredExponential
 from glasses.surrogate.fit import hyper_from, objective
 from glasses.surrogate.posterior import NUGGET, marginals
 
@@ -124,8 +124,39 @@ def test_hyperparameters_from_theta():
         ({"noise": -1.0}, "noise must be a standard deviation"),
         ({"noise": np.nan}, "noise must be"),
         ({"fit": MAP(starts=0)}, "starts must be"),
+        ({"fit": Known(0.1)}, "With known hyperparameters nothing is learned, the noise included: give noise=0"),
+        ({"fit": Known(0.1), "noise": 0.0, "bias": True}, "the mean is known too: leave bias out"),
     ],
 )
 def test_bad_models_get_a_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         GaussianProcess(**arguments)
+
+
+def test_known_hyperparameters_in_the_users_units():
+    """Whatever the centre and scale of the outputs, the prior in the user's units is the one that was given."""
+    X, y = wave(8)
+    model = GaussianProcess(SquaredExponential(), Known(lengthscale=(0.3, 0.6), sd=2.0, mean=5.0), noise=0.1)
+    places = jnp.asarray(np.random.default_rng(1).random((20, 2)))
+    plain = marginals(model.kernel, model.posterior(X, y), places)
+    for centre, scale in ((y.mean(), y.std()), (100.0, 0.01)):
+        post = model.posterior(X, (y - centre) / scale, y_centre=centre, y_scale=scale)
+        mu, sd = marginals(model.kernel, post, places)
+        np.testing.assert_allclose(centre + scale * np.asarray(mu), plain[0], rtol=1e-7)
+        np.testing.assert_allclose(scale * np.asarray(sd), plain[1], rtol=1e-6)
+    far = GaussianProcess(fit=Known(lengthscale=0.01, sd=3.0, mean=-4.0), noise=0.0)
+    mu, sd = marginals(far.kernel, far.posterior(X[:1], y[:1]), jnp.asarray([[0.99, 0.01]]))
+    assert (float(mu[0]), float(sd[0])) == (pytest.approx(-4.0), pytest.approx(3.0))
+
+
+@pytest.mark.parametrize("arguments", [{"lengthscale": 0.0}, {"lengthscale": (0.1, -1.0)}, {"lengthscale": 1.0, "sd": np.nan}])
+def test_known_hyperparameters_must_make_sense(arguments):
+    with pytest.raises(ValueError, match="must be positive, got"):
+        Known(**arguments)
+
+
+def test_known_hyperparameters_must_fit_the_box():
+    with pytest.raises(ValueError, match="lengthscale must be one number or 2, one per parameter, got 3"):
+        GaussianProcess(fit=Known((0.1, 0.2, 0.3)), noise=0.0).posterior(*wave(4))
+    with pytest.raises(ValueError, match="mean must be finite"):
+        Known(0.1, mean=np.inf)
