@@ -41,7 +41,7 @@ $(PEERS)/ready: requirements-peers.lock requirements.lock pyproject.toml
 peers: $(PEERS)/ready
 
 test-peers: peers
-	$(PEERS)/bin/python -m pytest tests/campaign/test_methods.py -k peers
+	$(PEERS)/bin/python -m pytest tests_peers
 
 # Tables and figures of docs/paper.md from the results in the tree: under a minute.
 paper: setup

@@ -34,6 +34,8 @@ def test_campaign_from_file_to_table(tmp_path, capsys):
         (["campaign", "table", "fair", "--results", "nowhere.jsonl"], "There is no results file nowhere.jsonl"),
         (["paper", "run", "fear"], "There is no suite 'fear'; known, nearest first: fair"),
         (["paper", "table", "--results", "nowhere"], "nowhere holds no results"),
+        (["campaign", "table", "fair", "--results", "/"], "There is no results file /"),
+        (["campaign", "run", "fair", "--results", "/proc/no/file.jsonl"], "/proc/no: No such file or directory"),
     ],
 )
 def test_mistakes_end_with_a_sentence_and_status_2(arguments, sentence, capsys, tmp_path, monkeypatch):

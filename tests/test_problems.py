@@ -130,6 +130,8 @@ def test_counted_and_negated():
 def test_shifting_too_far_is_refused():
     with pytest.raises(ValueError, match="loses a minimiser: move it less"):
         problems.shifted(problems.get("Ackley-2"), [0.6, 0.0])
+    with pytest.raises(ValueError, match="Beale has no optimum at the centre of its box"):
+        problems.get("Beale-shifted")
     with pytest.raises(ValueError, match="by must hold 2 numbers"):
         problems.shifted(problems.get("Ackley-2"), [0.1])
 

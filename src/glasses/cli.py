@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from glasses.campaign.suite import Suite
 
 EXAMPLES = """examples:
   glasses demo                                   tune a simulated controller in 30 evaluations
@@ -22,6 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
         options.action(options)
     except ValueError as error:
         print(f"glasses: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"glasses: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
         return 2
     except ImportError as error:
         print(f"glasses: this command needs {error.name}: pip install 'glasses[paper]'.", file=sys.stderr)
@@ -91,6 +98,7 @@ def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
     parser.add_argument("--cluster", help="dask:ADDRESS or ray:ADDRESS instead of local processes")
     parser.add_argument("--methods", help="only these, separated by commas")
+    parser.add_argument("--retry-failed", action="store_true", help="also do the runs again that are recorded as failed")
 
 
 def _demo(options: argparse.Namespace) -> None:
@@ -109,30 +117,30 @@ def _campaign_run(options: argparse.Namespace) -> None:
     from glasses.campaign.suite import read_suite
 
     suite = read_suite(options.suite)
-    _run(suite.name, options, options.results or Path("results") / f"{suite.name}.jsonl")
+    _run(suite, options, options.results or Path("results") / f"{suite.name}.jsonl")
 
 
 def _paper_run(options: argparse.Namespace) -> None:
+    from glasses.campaign.suite import read_suite
     from glasses.reproduction.page import SUITES
 
-    for name in options.suites or SUITES:
-        _run(name, options, (options.results or Path("results")) / f"{name}.jsonl")
+    suites = [read_suite(name) for name in options.suites or SUITES]
+    for suite in suites:
+        _run(suite, options, (options.results or Path("results")) / f"{suite.name}.jsonl")
 
 
-def _run(which: str, options: argparse.Namespace, path: Path) -> None:
+def _run(suite: Suite, options: argparse.Namespace, path: Path) -> None:
     from glasses.campaign.methods import METHODS
     from glasses.campaign.runner import run_suite
-    from glasses.campaign.suite import read_suite
     from glasses.problems.functions import unknown
 
-    suite = read_suite(getattr(options, "suite", which))
     methods = None if options.methods is None else options.methods.split(",")
     for method in methods or []:
         if method not in METHODS:
             raise ValueError(unknown("method", method, list(METHODS)))
     if options.jobs == 0:
         raise ValueError("--jobs must be at least 1, or -1 for one process per core, got 0.")
-    run_suite(suite, path, jobs=options.jobs, cluster=options.cluster, methods=methods)
+    run_suite(suite, path, jobs=options.jobs, cluster=options.cluster, methods=methods, retry_failed=options.retry_failed)
 
 
 def _campaign_table(options: argparse.Namespace) -> None:

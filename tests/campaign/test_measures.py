@@ -10,7 +10,7 @@ from glasses.campaign.measures import gap, measure, normalized, read_rows, write
 def record(y, true=None, recommended=None, initial=2, minimum=0.0, evaluations=None, error=None, method="el", seed=0):
     return {
         "key": "k",
-        "problem": "P",
+        "problem": "Branin",
         "method": method,
         "seed": seed,
         "initial": initial,
@@ -62,6 +62,7 @@ def test_failures_keep_what_they_reached():
     dead = measure(record([], evaluations=10, error="died") | {"minimum": None, "seconds": []})
     assert dead.failed
     assert dead.gap == 0.0
+    assert dead.d == 2
     assert math.isnan(dead.simple_regret)
 
 
@@ -84,4 +85,4 @@ def test_rows_survive_the_file(tmp_path):
     assert [row.seed for row in back] == [0, 4]
     assert back[0].gap == pytest.approx(rows[0].gap, rel=1e-5)
     assert back[0].curve == pytest.approx(rows[0].curve, abs=1e-4)
-    assert (back[1].failed, back[1].problem, back[1].d) == (True, "P", 2)
+    assert (back[1].failed, back[1].problem, back[1].d) == (True, "Branin", 2)

@@ -1,4 +1,4 @@
-"""Every method of the catalogue plays a whole game; the peers where they are installed."""
+"""Every method of ours plays a whole game (the peers: tests_peers)."""
 
 import numpy as np
 import pytest
@@ -25,14 +25,6 @@ def check(record, evaluations):
 @pytest.mark.parametrize("method", OURS)
 def test_ours(method):
     check(run(Task("Sixhumpcamel", method, 0, "fair", 3, 3)), 3)
-
-
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in OURS])
-def test_peers(method):
-    missing = METHODS[method].missing()
-    if missing:
-        pytest.skip(f"{' and '.join(missing)} not installed here: `make test-peers` runs this in the peers' environment")
-    check(run(Task("Sixhumpcamel", method, 0, "fair", 3, 2)), 2)
 
 
 def test_methods_decide_differently():

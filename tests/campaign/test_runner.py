@@ -39,10 +39,14 @@ def command(suite, results, *more):
     return [sys.executable, "-m", "glasses", "campaign", "run", str(suite), "--results", str(results), *more]
 
 
+def comparable(record):
+    """Without what depends on the clock."""
+    return {name: value for name, value in record.items() if name not in ("seconds", "began")}
+
+
 def content(path):
-    """Records without what depends on the clock, in a fixed order."""
-    records = [json.loads(line) for line in path.read_text().splitlines()]
-    return sorted(({k: v for k, v in r.items() if k not in ("seconds", "began")} for r in records), key=lambda r: r["key"])
+    """Comparable records in a fixed order."""
+    return sorted((comparable(json.loads(line)) for line in path.read_text().splitlines()), key=lambda r: r["key"])
 
 
 def test_a_run_is_whole_and_repeatable():
@@ -90,7 +94,7 @@ def test_resuming_after_sigkill_gives_the_same_file(tmp_path, suite_file):
 
 def test_two_campaigns_on_one_file_share_the_work(tmp_path, suite_file):
     suite, results = suite_file(MANY.format(seeds=120)), tmp_path / "results.jsonl"
-    both = [subprocess.Popen(command(suite, results, "--jobs", "1"), stdout=subprocess.PIPE) for _ in range(2)]
+    both = [subprocess.Popen(command(suite, results, "--jobs", "2"), stdout=subprocess.PIPE) for _ in range(2)]
     for process in both:
         process.communicate()
         assert process.returncode == 0
@@ -125,6 +129,20 @@ def test_a_failing_method_is_recorded_and_the_campaign_goes_on(tmp_path, suite_f
     assert all(len(record["y"]) == 4 for record in failed)  # what was paid for is kept
     assert sum("failed and is recorded" in sentence for sentence in said) == 4
     assert run_suite(read_suite(suite_file(text)), tmp_path / "r.jsonl", jobs=1, say=said.append) == records
+    monkeypatch.setitem(methods.METHODS, "stumbles", methods.METHODS["random"])
+    healed = run_suite(read_suite(suite_file(text)), tmp_path / "r.jsonl", jobs=1, say=said.append, retry_failed=True)
+    assert not any(record["error"] for record in healed)
+
+
+def test_a_missing_library_is_no_result_of_the_method(tmp_path, suite_file, monkeypatch):
+    def begin(start):
+        import no_such_library  # noqa: F401
+
+    monkeypatch.setitem(methods.METHODS, "far", methods.Method(begin, "far"))
+    text = MANY.format(seeds=1).replace('"random"', '"far"')
+    with pytest.raises(ImportError, match="no_such_library"):
+        run_suite(read_suite(suite_file(text)), tmp_path / "r.jsonl", jobs=1, say=lambda _: None)
+    assert (tmp_path / "r.jsonl").read_text() == ""
 
 
 def test_a_run_that_kills_its_process_is_recorded_and_the_others_finish(tmp_path, suite_file):
@@ -156,19 +174,21 @@ def test_methods_that_are_not_installed_are_left_and_said(tmp_path, suite_file, 
 def test_a_dask_cluster_gives_the_same_results(tmp_path, suite_file):
     from distributed import LocalCluster
 
-    suite = suite_file(MANY.format(seeds=4).replace('"sobol"', '"el"'))
+    suite = read_suite(suite_file(MANY.format(seeds=4).replace('"sobol"', '"el"')))
+
+    def work(task):
+        return run(task) | {"process": os.getpid()}
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
-            address = f"dask:{cluster.scheduler_address}"
-            done = subprocess.run(
-                command(suite, tmp_path / "dask.jsonl", "--cluster", address), capture_output=True, text=True, timeout=300
+            workers = {nanny.pid for nanny in cluster.workers.values()}
+            records = run_suite(
+                suite, tmp_path / "dask.jsonl", cluster=f"dask:{cluster.scheduler_address}", say=lambda _: None, work=work
             )
-            assert done.returncode == 0, done.stderr
-            workers = cluster.scheduler.workers.values()
-            assert sum(worker.metrics.get("executing", 0) == 0 for worker in workers) == 2
-    run_suite(read_suite(suite), tmp_path / "local.jsonl", jobs=1, say=lambda _: None)
-    assert content(tmp_path / "dask.jsonl") == content(tmp_path / "local.jsonl")
+    assert {record.pop("process") for record in records} == workers  # both of them worked, and nobody else
+    local = run_suite(suite, tmp_path / "local.jsonl", jobs=1, say=lambda _: None)
+    assert [comparable(record) for record in records] == [comparable(record) for record in local]
 
 
 @pytest.mark.parametrize(

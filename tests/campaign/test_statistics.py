@@ -16,7 +16,9 @@ from glasses.campaign.statistics import (
     holm,
     over_problems,
     paired,
+    rank_sign,
     signed_rank,
+    tied_ranks,
 )
 from glasses.campaign.tables import by_function, overall, paper_gaps, regrets
 
@@ -108,6 +110,17 @@ def test_ranks():
     rows = [row("p", m, s, g) for s in range(2) for m, g in (("a", 0.5), ("b", 0.9), ("c", 0.5 + TIE / 10), ("d", 0.1))]
     assert average_ranks(rows, ["a", "b", "c", "d"]) == {"a": 2.5, "b": 1.0, "c": 2.5, "d": 4.0}
     assert np.isnan(average_ranks(rows, ["a", "missing"])["a"])
+    np.testing.assert_array_equal(tied_ranks([0.2, 0.99996, 0.99994, 0.5, 0.99993]), [5, 2, 2, 4, 2])
+
+
+def test_the_sign_of_a_claim_is_that_of_the_test():
+    """One huge win and many small losses: the mean is positive, the ranks are not."""
+    d = [0.9] + [-0.01 * k for k in range(1, 13)]
+    assert np.mean(d) > 0
+    assert rank_sign(d) == -1
+    assert rank_sign([0.0, TIE / 2]) == 0
+    rows = [row("p", m, k, g) for k, x in enumerate(d) for m, g in (("el", 0.5), ("glasses", 0.5 + x / 2))]
+    assert against(rows, "el", ["glasses"])["glasses"].favours == -1
 
 
 def test_tables_say_what_the_rows_say(rows):
@@ -124,3 +137,7 @@ def test_tables_say_what_the_rows_say(rows):
     assert "** +" in easy
     assert easy.rstrip(" |").endswith("−")
     assert len(paper_gaps(rows).splitlines()) == len(regrets(rows).splitlines()) == 4
+    assert "(1 of 2 functions)" in lines[2]
+    values = [r.simple_regret for r in rows if r.problem == "hard" and r.method == "el"]
+    hard = next(line for line in regrets(rows).splitlines() if line.startswith("| hard"))
+    assert f"{np.mean(values):.2g} ± {sem(values):.1g}" in hard

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -36,8 +37,8 @@ def test_a_cut_line_is_kept_aside_repaired_and_said(tmp_path):
         assert store.claim("2")
         store.append(json.loads(whole[2]))
     assert len(said) == 1
-    assert "results.jsonl, line 3 was cut in the middle: moved to results.jsonl.cut" in said[0]
-    assert "2 lines before it are kept" in said[0]
+    assert "results.jsonl ends in the middle of a line: what there is of it was moved to results.jsonl.cut" in said[0]
+    assert "the 2 runs before it are kept and its run will be done again" in said[0]
     assert path.read_text().splitlines() == whole
     assert (tmp_path / "results.jsonl.cut").read_text() == whole[2][:-17] + "\n"
 
@@ -58,6 +59,46 @@ def test_other_lines_are_left_alone_and_named(tmp_path):
 def test_a_missing_file_has_a_remedy(tmp_path):
     with pytest.raises(ValueError, match=r"There is no results file .*: run the campaign first"):
         read_records(tmp_path / "none.jsonl")
+
+
+def test_a_line_cut_by_another_process_does_not_spoil_the_next(tmp_path):
+    path, said = tmp_path / "results.jsonl", []
+    with Store(path, said.append) as store:
+        store.append({"key": "a"})
+        with path.open("a") as file:
+            file.write('{"key": "b", "y": [0.1')  # killed here
+        store.append({"key": "c"})
+    assert lines(path) == [{"key": "a"}, {"key": "c"}]
+    assert len(said) == 1
+
+
+def test_a_failure_may_be_tried_again(tmp_path):
+    path = tmp_path / "results.jsonl"
+    with Store(path) as store:
+        store.append({"key": "a", "error": "no"})
+        assert not store.claim("a")
+        assert store.claim("a", again=True)
+        store.append({"key": "a", "error": None})
+        assert not store.claim("a", again=True)
+    assert [record["error"] for record in read_records(path)] == [None]
+    with Store(path) as store:
+        assert store.records["a"]["error"] is None
+
+
+def test_threads_share_a_store(tmp_path):
+    path = tmp_path / "results.jsonl"
+    with Store(path) as store:
+
+        def work(part):
+            for k in range(part, 400, 4):
+                assert store.claim(str(k))
+                store.append({"key": str(k), "text": "x" * (37 * k % 9000)})
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+        assert len(store.records) == 400
+    assert {line["key"] for line in lines(path)} == {str(k) for k in range(400)}
+    assert len(lines(path)) == 400
 
 
 OTHER = """

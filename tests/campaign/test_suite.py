@@ -55,7 +55,12 @@ def test_a_suite(tmp_path):
         ('name = "mine"', "name = 3", r"line 1, key 'name': expected a name in quotes, got 3"),
         ('["el", "random"]', '"el"', r"line 2, key 'methods': expected a list of names in quotes, got 'el'"),
         ('initial = "2d"', 'initial = "2d', r"line 3: .* a suite is a TOML file"),
-        ('problems = ["SinCos"', 'problems = ["Branin"', r"lists the run 'Branin \| el \| 0 .*' twice"),
+        ('problems = ["SinCos"', 'problems = ["Branin"', r"lists Branin with el and seed 0 twice \('Branin \| el \| 0 "),
+        (
+            'problems = ["SinCos"',
+            'problems = ["SinCos-shifted"',
+            r"line 7, key 'problems': SinCos has no optimum at the centre",
+        ),
         ('name = "mine"', 'nam = "mine"', r"line 1, key 'nam': There is no key 'nam'; known, nearest first: name"),
     ],
 )
@@ -63,6 +68,14 @@ def test_mistakes_are_named_by_line_and_key(tmp_path, old, new, sentence):
     assert old in GOOD
     with pytest.raises(ValueError, match=sentence):
         read_suite(written(tmp_path, GOOD.replace(old, new, 1)))
+
+
+def test_one_run_under_two_conditions_is_refused(tmp_path):
+    more = '\n[[runs]]\nproblems = ["Branin"]\nprotocol = "paper"\nseeds = 1\n'
+    with pytest.raises(ValueError, match=r"lists Branin with el and seed 0 twice .* which one table cannot hold"):
+        read_suite(written(tmp_path, GOOD + more))
+    with pytest.raises(ValueError, match=r"key 'runs': expected tables that start with \[\[runs\]\]"):
+        read_suite(written(tmp_path, "runs = []\n"))
 
 
 def test_files_that_are_no_suites(tmp_path):
@@ -88,7 +101,7 @@ def test_the_suites_of_the_library():
     assert all(count >= (20 if get(name).d <= 2 else 10) for name, count in seeds.items())
     nine = read_suite("nine")
     assert {task.problem for task in nine.tasks} == set(NINE)
-    assert {"el", "glasses", "two-stage", "botorch-logei", "optuna-gp"} <= set(nine.methods())
+    assert {"el", "glasses", "two-stage", "botorch-logei-exact", "optuna-gp"} <= set(nine.methods())
     samples = read_suite("samples").tasks
     assert {get(task.problem).d for task in samples} == {1, 2}
     assert len({task.seed for task in samples}) >= 200

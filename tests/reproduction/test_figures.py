@@ -67,7 +67,7 @@ def test_stored_results_are_what_is_promised(stored):
         assert len(mine) >= (20 if mine[0].d <= 2 else 10), problem
     nine, _ = stored["nine"]
     assert len({row.problem for row in nine}) == 9
-    for method in ("el", "glasses", "two-stage", "botorch-logei", "optuna-gp"):
+    for method in ("el", "glasses", "two-stage", "botorch-logei-exact", "optuna-gp"):
         for problem in {row.problem for row in nine}:
             assert sum(row.problem == problem and row.method == method for row in nine) >= 10
     samples, _ = stored["samples"]

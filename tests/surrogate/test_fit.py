@@ -149,7 +149,15 @@ def test_known_hyperparameters_in_the_users_units():
     assert (float(mu[0]), float(sd[0])) == (pytest.approx(-4.0), pytest.approx(3.0))
 
 
-@pytest.mark.parametrize("arguments", [{"lengthscale": 0.0}, {"lengthscale": (0.1, -1.0)}, {"lengthscale": 1.0, "sd": np.nan}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"lengthscale": 0.0},
+        {"lengthscale": (0.1, -1.0)},
+        {"lengthscale": 1.0, "sd": np.nan},
+        {"lengthscale": 1.0, "sd": (1.0, 2.0)},
+    ],
+)
 def test_known_hyperparameters_must_make_sense(arguments):
     with pytest.raises(ValueError, match="must be positive, got"):
         Known(**arguments)
@@ -158,5 +166,7 @@ def test_known_hyperparameters_must_make_sense(arguments):
 def test_known_hyperparameters_must_fit_the_box():
     with pytest.raises(ValueError, match="lengthscale must be one number or 2, one per parameter, got 3"):
         GaussianProcess(fit=Known((0.1, 0.2, 0.3)), noise=0.0).posterior(*wave(4))
+    with pytest.raises(ValueError, match="lengthscale must be a number or a tuple of them"):
+        Known([0.1, 0.2])
     with pytest.raises(ValueError, match="mean must be finite"):
         Known(0.1, mean=np.inf)

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from glasses.problems import get
+
 _NUMBERS = ("gap", "observed_gap", "simple_regret", "inference_regret", "seconds")
 _WHOLES = ("seed", "d", "evaluations")
 TENTHS = 11  # the gap is kept at 0, 10, ..., 100 % of the evaluations
@@ -60,7 +62,13 @@ def measure(record: dict[str, Any]) -> Row:
         "failed": bool(record["error"]),
     }
     if y.size < n or minimum is None:  # the process died before anything was known
-        nothing: dict[str, Any] = {"d": 0, "gap": 0.0, "observed_gap": 0.0, "evaluations": 0, "curve": (0.0,) * TENTHS}
+        nothing: dict[str, Any] = {
+            "d": get(record["problem"]).d,
+            "gap": 0.0,
+            "observed_gap": 0.0,
+            "evaluations": 0,
+            "curve": (0.0,) * TENTHS,
+        }
         return Row(**named, **nothing, simple_regret=math.nan, inference_regret=math.nan, seconds=math.nan)
     true = y if record["true"] is None else np.array(record["true"], dtype=float)
     incumbent = np.array([true[: k + 1][np.argmin(y[: k + 1])] for k in range(n - 1, y.size)])  # after 0, 1, .. decisions

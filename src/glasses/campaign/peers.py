@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ TREES = {2: [5], 3: [5, 3], 4: [5, 3, 1]}  # fantasies per step
 
 
 def botorch_model(X: np.ndarray, y: np.ndarray, exact: bool) -> tuple[Any, Any, float]:
-    """A fitted SingleTaskGP of -y, the bounds of the unit cube, and the best value."""
+    """A SingleTaskGP fitted to -y, standardised; the bounds of the unit cube; the best value in its units.
+
+    ``exact`` fixes the noise at 1e-6 of the variance of y.
+    """
     import torch
     from botorch.fit import fit_gpytorch_mll
     from botorch.models import SingleTaskGP
@@ -27,9 +31,9 @@ def botorch_model(X: np.ndarray, y: np.ndarray, exact: bool) -> tuple[Any, Any, 
 
     torch.set_num_threads(1)
     inputs, outputs = torch.as_tensor(X), torch.as_tensor(-np.asarray(y))[:, None]
-    variance = max(float(outputs.var()), 1e-12)
-    known = torch.full_like(outputs, 1e-6 * variance) if exact else None
-    model = SingleTaskGP(inputs, outputs, train_Yvar=known)
+    outputs = (outputs - outputs.mean()) / (float(outputs.std(correction=0)) or 1.0)
+    known = torch.full_like(outputs, 1e-6) if exact else None
+    model = SingleTaskGP(inputs, outputs, train_Yvar=known, outcome_transform=None)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     d = inputs.shape[1]
     return model, torch.stack([torch.zeros(d), torch.ones(d)]).double(), float(outputs.max())
@@ -45,22 +49,29 @@ def logei(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarray:
     return found[0].numpy()
 
 
-def tree(X: np.ndarray, y: np.ndarray, left: int, steps: int) -> np.ndarray:
-    """The next point by a one-shot tree (Jiang et al. 2020) over at most what is left."""
-    from botorch.acquisition.multi_step_lookahead import qMultiStepLookahead
+def tree(X: np.ndarray, y: np.ndarray, left: int, exact: bool, steps: int) -> np.ndarray:
+    """The next point by a one-shot tree (Jiang et al. 2020): EI at every one of ``steps`` evaluations, at most what is left."""
+    from botorch.acquisition import ExpectedImprovement
+    from botorch.acquisition.multi_step_lookahead import make_best_f, qMultiStepLookahead
     from botorch.optim import optimize_acqf
 
     steps = min(steps, left)
     if steps == 1:
-        return logei(X, y, left, exact=True)
-    model, bounds, _ = botorch_model(X, y, exact=True)
+        return logei(X, y, left, exact)
+    model, bounds, _ = botorch_model(X, y, exact)
     fantasies = TREES[steps]
-    planned = qMultiStepLookahead(model, batch_sizes=[1] * len(fantasies), num_fantasies=fantasies)
+    planned = qMultiStepLookahead(
+        model,
+        batch_sizes=[1] * len(fantasies),
+        num_fantasies=fantasies,
+        valfunc_cls=[ExpectedImprovement] * steps,
+        valfunc_argfacs=[make_best_f] * steps,
+    )
     q = planned.get_augmented_q_batch_size(1)
     return optimize_acqf(planned, bounds, q=q, num_restarts=4, raw_samples=64)[0].reshape(-1, X.shape[1])[0].numpy()
 
 
-def binoculars(X: np.ndarray, y: np.ndarray, left: int) -> np.ndarray:
+def binoculars(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarray:
     """The point of highest EI of a batch that maximises the joint qEI (after Jiang et al. 2020, "q.EI.b")."""
     from botorch.acquisition import LogExpectedImprovement, qLogExpectedImprovement
     from botorch.optim import optimize_acqf
@@ -69,8 +80,8 @@ def binoculars(X: np.ndarray, y: np.ndarray, left: int) -> np.ndarray:
 
     q = min(BINOCULARS_BATCH, left)
     if q == 1:
-        return logei(X, y, left, exact=True)
-    model, bounds, best = botorch_model(X, y, exact=True)
+        return logei(X, y, left, exact)
+    model, bounds, best = botorch_model(X, y, exact)
     joint = qLogExpectedImprovement(model, best, sampler=SobolQMCNormalSampler(Size([128]), seed=0))
     batch = optimize_acqf(joint, bounds, q=q, num_restarts=4, raw_samples=64)[0]
     alone = LogExpectedImprovement(model, best)(batch[:, None, :])
@@ -80,7 +91,7 @@ def binoculars(X: np.ndarray, y: np.ndarray, left: int) -> np.ndarray:
 class Botorch:
     """A decision rule of BoTorch, fitted anew before every decision."""
 
-    def __init__(self, start: Start, decide: Callable[[np.ndarray, np.ndarray, int], np.ndarray], exact: bool) -> None:
+    def __init__(self, start: Start, decide: Callable[[np.ndarray, np.ndarray, int, bool], np.ndarray], exact: bool) -> None:
         self.problem, self.decide, self.exact, self.budget, self.seed = start.problem, decide, exact, start.budget, start.seed
         self.low, high = np.array(start.problem.bounds).T
         self.side = high - self.low
@@ -92,7 +103,7 @@ class Botorch:
         torch.manual_seed(self.seed + len(self.y))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            unit = self.decide(np.array(self.X), np.array(self.y), self.budget - len(self.y))
+            unit = self.decide(np.array(self.X), np.array(self.y), self.budget - len(self.y), self.exact)
         return self.problem.from_unit(np.clip(unit, 0.0, 1.0))
 
     def tell(self, x: np.ndarray, y: float) -> None:
@@ -140,18 +151,29 @@ class Optuna:
         return None
 
 
-def gp_sampler(samplers: Any, seed: int) -> Any:
-    """Optuna's GPSampler, told that the objective is deterministic."""
-    return samplers.GPSampler(seed=seed, n_startup_trials=1, deterministic_objective=True)
+def _exact(start: Start) -> bool:
+    """Whether evaluations are without noise, which our methods are told, and so the peers."""
+    return start.protocol.noise_sd == 0
+
+
+def _logei_exact(start: Start) -> Player:
+    if not _exact(start):
+        raise ValueError("botorch-logei-exact assumes evaluations without noise: use botorch-logei under this protocol.")
+    return Botorch(start, logei, True)
+
+
+def _gp_sampler(start: Start) -> Player:
+    told = _exact(start)
+    return Optuna(start, lambda samplers, seed: samplers.GPSampler(seed=seed, n_startup_trials=1, deterministic_objective=told))
 
 
 PEERS: dict[str, Callable[[Start], Player]] = {
-    "botorch-logei": lambda start: Botorch(start, lambda X, y, left: logei(X, y, left, exact=False), False),
-    "botorch-logei-exact": lambda start: Botorch(start, lambda X, y, left: logei(X, y, left, exact=True), True),
-    "botorch-tree-2": lambda start: Botorch(start, lambda X, y, left: tree(X, y, left, 2), True),
-    "botorch-tree-3": lambda start: Botorch(start, lambda X, y, left: tree(X, y, left, 3), True),
-    "botorch-tree-4": lambda start: Botorch(start, lambda X, y, left: tree(X, y, left, 4), True),
-    "binoculars": lambda start: Botorch(start, binoculars, True),
-    "optuna-gp": lambda start: Optuna(start, gp_sampler),
+    "botorch-logei": lambda start: Botorch(start, logei, False),
+    "botorch-logei-exact": _logei_exact,
+    "botorch-tree-2": lambda start: Botorch(start, partial(tree, steps=2), _exact(start)),
+    "botorch-tree-3": lambda start: Botorch(start, partial(tree, steps=3), _exact(start)),
+    "botorch-tree-4": lambda start: Botorch(start, partial(tree, steps=4), _exact(start)),
+    "binoculars": lambda start: Botorch(start, binoculars, _exact(start)),
+    "optuna-gp": _gp_sampler,
     "optuna-tpe": lambda start: Optuna(start, lambda samplers, seed: samplers.TPESampler(seed=seed, n_startup_trials=1)),
 }

@@ -1,7 +1,8 @@
 """One run of a campaign: a method on a problem with a seed, from the initial design to the last evaluation.
 
 The initial design, the noise and the draw depend on the problem and the seed alone, so every method meets the same ones. A
-method that raises is recorded with its error and everything it had evaluated. Nothing here writes to disk.
+method that raises is recorded with its error and everything it had evaluated; only a missing library is not a result of the
+method and passes through. Nothing here writes to disk.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def run(task: Task) -> dict[str, Any]:
             y.append(value)
             player.tell(x, value)
         recommended = player.recommend()
+    except ImportError:
+        raise
     except Exception as failure:
         place = traceback.extract_tb(failure.__traceback__)[-1]
         error = f"{type(failure).__name__}: {failure} ({os.path.basename(place.filename)}:{place.lineno})"

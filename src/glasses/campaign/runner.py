@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
@@ -31,28 +31,34 @@ def run_suite(
     jobs: int = -1,
     cluster: str | None = None,
     methods: list[str] | None = None,
+    retry_failed: bool = False,
     say: Say = print,
     work: Callable[[Task], dict[str, Any]] = run,
 ) -> list[dict[str, Any]]:
     """Do what is missing and return the records of the whole suite that exist afterwards.
 
     ``cluster``: ``dask:tcp://host:8786`` or ``ray:auto`` (or any address of theirs). ``methods``: only these.
+    ``retry_failed``: also the runs whose record is a failure.
     """
     chosen = [task for task in suite.tasks if methods is None or task.method in methods]
-    absent = {method: METHODS[method].missing() for method in dict.fromkeys(task.method for task in chosen)}
+    every = dict.fromkeys(task.method for task in chosen)
+    absent = {method: METHODS[method].missing() if cluster is None else [] for method in every}
     for method, libraries in absent.items():
         if libraries:
             say(f"{method} is left for an environment with {' and '.join(libraries)} (`make peers` builds one).")
     with Store(path, say) as store:
-        todo = [task for task in chosen if task.key not in store.records and not absent[task.method]]
+        done = {key for key, record in store.records.items() if not (retry_failed and record["error"])}
+        todo = [task for task in chosen if task.key not in done and not absent[task.method]]
         if todo:
             say(f"{suite.name}: {len(todo)} of {len(chosen)} runs to do, results in {path}.")
         with _Progress(suite.name, len(todo)) as progress:
-            for record in _work_through(todo, store, jobs, cluster, work, say):
-                store.append(record)
-                if record["error"]:
-                    say(f"{record['key']} failed and is recorded: {record['error']}")
-                progress.advance()
+            finished = _work_through(todo, store, jobs, cluster, retry_failed, work, say)
+            with contextlib.closing(finished):
+                for record in finished:
+                    store.append(record)
+                    if record["error"]:
+                        say(f"{record['key']} failed and is recorded: {record['error']}")
+                    progress.advance()
         elsewhere = [task for task in todo if task.key not in store.records]
         if elsewhere:
             say(f"{len(elsewhere)} runs are being done by another process on this file.")
@@ -60,8 +66,14 @@ def run_suite(
 
 
 def _work_through(
-    todo: list[Task], store: Store, jobs: int, cluster: str | None, work: Callable[[Task], dict[str, Any]], say: Say
-) -> Iterator[dict[str, Any]]:
+    todo: list[Task],
+    store: Store,
+    jobs: int,
+    cluster: str | None,
+    again: bool,
+    work: Callable[[Task], dict[str, Any]],
+    say: Say,
+) -> Generator[dict[str, Any], None, None]:
     """Records as they finish. A run that kills its process is tried once more alone and then recorded as failed."""
     import joblib
 
@@ -69,7 +81,7 @@ def _work_through(
 
     def dispatch() -> Iterator[Any]:
         for task in todo:
-            if task.key not in in_flight and store.claim(task.key):
+            if task.key not in in_flight and store.claim(task.key, again=again):
                 in_flight[task.key] = task
                 yield joblib.delayed(work)(task)
 
@@ -77,7 +89,7 @@ def _work_through(
         warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # loky renews a worker that has grown
         while True:
             try:
-                for record in joblib.Parallel(return_as="generator_unordered", batch_size=1)(dispatch()):
+                for record in joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(dispatch()):
                     del in_flight[record["key"]]
                     yield record
                 return
@@ -86,6 +98,12 @@ def _work_through(
                 for key, task in list(in_flight.items()):
                     yield _alone(task, work)
                     del in_flight[key]
+            except Exception as error:
+                if type(error).__name__ != "KilledWorker":
+                    raise
+                raise ValueError(
+                    f"The cluster lost its workers during a run ({error}): what is finished is kept, start the command again."
+                ) from None
 
 
 def _alone(task: Task, work: Callable[[Task], dict[str, Any]]) -> dict[str, Any]:

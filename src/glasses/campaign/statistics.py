@@ -41,6 +41,7 @@ class Comparison:
     difference: Estimate
     wins: int
     losses: int
+    favours: int  # sign of the signed-rank sum: what the test is about, which the mean need not agree with
     p: float
     p_holm: float
 
@@ -63,6 +64,13 @@ def signed_rank(differences: Sequence[float]) -> float:
     d = np.asarray(differences, dtype=float)
     d = d[np.abs(d) > TIE]
     return float(wilcoxon(d).pvalue) if d.size else 1.0
+
+
+def rank_sign(differences: Sequence[float]) -> int:
+    """Whom the signed ranks favour: 1, 0 or -1."""
+    d = np.asarray(differences, dtype=float)
+    d = d[np.abs(d) > TIE]
+    return int(np.sign(np.sum(np.sign(d) * rankdata(np.abs(d)))))
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -119,6 +127,7 @@ def _compared(cells: dict[K, list[list[float]]]) -> dict[K, Comparison]:
             over_problems([estimate(part) for part in parts]),
             sum(d > TIE for d in together[key]),
             sum(d < -TIE for d in together[key]),
+            rank_sign(together[key]),
             p[key],
             corrected[key],
         )
@@ -133,8 +142,17 @@ def average_ranks(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, floa
     for problem in dict.fromkeys(row.problem for row in rows):
         columns = [table.get((problem, method), {}) for method in methods]
         for seed in sorted(set.intersection(*(set(column) for column in columns))):
-            gaps = np.array([column[seed].gap for column in columns])
-            ranks.append(rankdata(-np.round(gaps / TIE)))
+            ranks.append(tied_ranks([column[seed].gap for column in columns]))
     if not ranks:
         return dict.fromkeys(methods, float("nan"))
     return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True))
+
+
+def tied_ranks(gaps: Sequence[float]) -> np.ndarray:
+    """Ranks, 1 for the largest gap; neighbours closer than ``TIE`` share theirs."""
+    order = np.argsort(-np.asarray(gaps), kind="stable")
+    falls = -np.diff(np.asarray(gaps)[order])
+    level = np.concatenate([[0], np.cumsum(falls > TIE)])
+    ranks = np.empty(len(order))
+    ranks[order] = rankdata(level)
+    return ranks

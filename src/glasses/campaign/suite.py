@@ -17,7 +17,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from glasses.campaign.methods import METHODS
 from glasses.campaign.protocols import PROTOCOLS
@@ -98,16 +98,20 @@ class _Reader:
         if not isinstance(name, str) or not name.strip():
             self._refuse(None, "name", f"expected a name in quotes, got {name!r}.")
         groups = content.get("runs", [{}])
-        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        if not isinstance(groups, list) or not groups or not all(isinstance(group, dict) for group in groups):
             self._refuse(None, "runs", "expected tables that start with [[runs]].")
         tasks = [
             task for i, group in enumerate(groups) for task in self._tasks(content, group, i if "runs" in content else None)
         ]
-        ordered = sorted(dict.fromkeys(tasks), key=lambda task: task.seed)
-        if len({task.key for task in ordered}) < len(tasks):
-            again = next(task for i, task in enumerate(tasks) if task in tasks[:i])
-            raise ValueError(f"{self.path} lists the run {again.key!r} twice: remove one of them.")
-        return Suite(name, tuple(ordered))
+        seen: dict[tuple[str, str, int], Task] = {}
+        for task in tasks:
+            other = seen.setdefault((task.problem, task.method, task.seed), task)
+            if other is not task:
+                raise ValueError(
+                    f"{self.path} lists {task.problem} with {task.method} and seed {task.seed} twice ({other.key!r} and "
+                    f"{task.key!r}), which one table cannot hold: remove one or make two suites."
+                )
+        return Suite(name, tuple(sorted(tasks, key=lambda task: task.seed)))
 
     def _tasks(self, top: dict[str, Any], group: dict[str, Any], index: int | None) -> list[Task]:
         for key in group:
@@ -155,8 +159,7 @@ class _Reader:
             return int(given[:-1]) * d
         if isinstance(given, int) and not isinstance(given, bool) and given >= 1:
             return given
-        self._refuse(where, key, f'expected a whole number of at least 1 or one such as "2d", got {given!r}.')
-        raise AssertionError
+        return self._refuse(where, key, f'expected a whole number of at least 1 or one such as "2d", got {given!r}.')
 
     def _check_names(self, where: int | None, key: str, given: Any) -> None:
         if not (isinstance(given, list) and given and all(isinstance(each, str) for each in given)):
@@ -166,7 +169,7 @@ class _Reader:
         if not isinstance(given, int) or isinstance(given, bool) or given < least:
             self._refuse(where, key, f"expected a whole number of at least {least}, got {given!r}.")
 
-    def _refuse(self, index: int | None, key: str, why: str) -> None:
+    def _refuse(self, index: int | None, key: str, why: str) -> NoReturn:
         raise ValueError(f"{self.path}, line {self._line(index, key)}, key {key!r}: {why}")
 
     def _line(self, index: int | None, key: str) -> int:

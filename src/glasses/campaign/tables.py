@@ -60,14 +60,17 @@ def by_function(rows: Sequence[Row]) -> str:
             text = f"{_part(cells[method].mean)} ± {_part(cells[method].error)}"
             mark = ""
             if (problem, method) in tests and tests[problem, method].p_holm < CLAIM:
-                mark = " +" if tests[problem, method].difference.mean > 0 else " −"
+                mark = " +" if tests[problem, method].favours > 0 else " −"
             line.append((f"**{text}**" if round(cells[method].mean, 3) == best else text) + mark)
         lines.append(line)
     return _markdown(lines)
 
 
 def overall(rows: Sequence[Row]) -> str:
-    """A line per method: mean gap, average rank, difference to EL with its test, regrets, seconds, failures."""
+    """A line per method: mean gap, average rank, difference to EL with its test, runs above .99, seconds, failures.
+
+    The mean of a method that lacks some of the problems says over how many it was taken.
+    """
     methods, table = in_order(rows), by_problem(rows)
     problems, tests, ranks = problems_of(rows), against(rows, BASELINE, methods), average_ranks(rows, methods)
     lines = [
@@ -85,14 +88,10 @@ def overall(rows: Sequence[Row]) -> str:
     ]
     for method in methods:
         mine = [row for row in rows if row.method == method]
-        mean = over_problems(
-            [
-                estimate([row.gap for row in table[problem, method].values()])
-                for problem in problems
-                if (problem, method) in table
-            ]
-        )
-        line = [title(method), f"{_part(mean.mean)} ± {_part(mean.error)}", f"{ranks[method]:.2f}"]
+        have = [problem for problem in problems if (problem, method) in table]
+        mean = over_problems([estimate([row.gap for row in table[problem, method].values()]) for problem in have])
+        partly = "" if len(have) == len(problems) else f" ({len(have)} of {len(problems)} functions)"
+        line = [title(method), f"{_part(mean.mean)} ± {_part(mean.error)}{partly}", f"{ranks[method]:.2f}"]
         if method in tests:
             test = tests[method]
             line += [f"{_signed(test.difference)} ± {_part(test.difference.error)}", f"{test.wins} : {test.losses}"]
@@ -120,15 +119,16 @@ def paper_gaps(rows: Sequence[Row]) -> str:
     return _markdown(lines)
 
 
-def regrets(rows: Sequence[Row]) -> str:
-    """Median simple and inference regret, a line per problem, simple / inference in each cell."""
+def regrets(rows: Sequence[Row], measure: str = "simple_regret") -> str:
+    """Mean regret with standard error, a line per problem; ``measure``: simple_regret or inference_regret."""
     methods, table = in_order(rows), by_problem(rows)
     lines = [["function", *map(title, methods)]]
     for problem in problems_of(rows):
         line = [problem]
         for method in methods:
-            cell = table.get((problem, method))
-            line.append(" / ".join(_median(cell, name) for name in ("simple_regret", "inference_regret")) if cell else "")
+            values = [getattr(row, measure) for row in table.get((problem, method), {}).values()]
+            known = estimate([value for value in values if not math.isnan(value)] or [math.nan])
+            line.append(f"{known.mean:.2g} ± {known.error:.1g}" if values else "")
         lines.append(line)
     return _markdown(lines)
 

@@ -17,7 +17,7 @@ from glasses import presets
 from glasses.lookahead.loss import Loss
 from glasses.loop.result import Plan, Recommendation, Result
 from glasses.padding import data_size
-from glasses.search.cascade import planned
+from glasses.search.cascade import open_scene, planned
 from glasses.search.decision import Decision, Search
 from glasses.search.foresee import foresee
 from glasses.search.recommend import lowest_mean, predict
@@ -204,7 +204,7 @@ class Optimizer:
         if not self._y:
             raise ValueError("There is no data to predict from: tell at least one evaluation first.")
         centre, scale = self._units()
-        mu, sd = predict(self._fitted(), self.space.to_unit(points), kernel=self.model.kernel)
+        mu, sd = predict(self.posterior(), self.space.to_unit(points), kernel=self.model.kernel)
         return centre + scale * np.asarray(mu), scale * np.asarray(sd)
 
     def loss_at(self, x: Any, left: int | None = None) -> np.ndarray:
@@ -218,9 +218,8 @@ class Optimizer:
         if not self.loss.is_gain:
             raise ValueError(f"{type(self.loss).__name__} is no expected value: use Glasses, TwoStage or ExpectedLoss.")
         n = _whole("left", max(1, self.remaining) if left is None else left, 1)
-        eta, gain = gains_at(
-            self.loss, self.model.kernel, self._fitted(), self._pending_unit(), self.space.to_unit(points), n, self._rng(1)
-        )
+        scene = open_scene(self.model.kernel, self.posterior(), self._pending_unit(), self.search.places, self._rng(1))
+        eta, gain = gains_at(self.loss, self.model.kernel, scene, self.space.to_unit(points), n)
         centre, scale = self._units()
         return centre + scale * (eta - gain)
 
@@ -237,7 +236,7 @@ class Optimizer:
         decision, left = self._decide(), self.remaining
         if planned(self.loss, left) < left:
             decision = foresee(
-                self.model.kernel, self._fitted(), np.asarray(decision.x), self._pending_unit(), left, self._rng(2)
+                self.model.kernel, self.posterior(), np.asarray(decision.x), self._pending_unit(), left, self._rng(2)
             )
         centre, scale = self._units()
         steps = decision.steps[: left - 1]
@@ -273,12 +272,15 @@ class Optimizer:
         key = ("decision", *self._moment(), self._budget, self.loss, self.model, self.search)
         if key not in self._cache:
             decision = self.search.decide(
-                self.loss, self.model.kernel, self._fitted(), self._pending_unit(), self.remaining, self._rng(1)
+                self.loss, self.model.kernel, self.posterior(), self._pending_unit(), self.remaining, self._rng(1)
             )
             self._remember(key, decision)
         return self._cache[key]
 
-    def _fitted(self) -> Posterior:
+    def posterior(self) -> Posterior:
+        """The fitted model given everything told, over the unit cube and standardised outputs; fitted once per state."""
+        if not self._y:
+            raise ValueError("There is no data to fit a model to: tell at least one evaluation first.")
         key = ("posterior", len(self._y), self.model)
         if key not in self._cache:
             centre, scale = self._units()
@@ -306,7 +308,7 @@ class Optimizer:
 
     def _recommend(self) -> Recommendation:
         centre, scale = self._units()
-        post = _with_room(self._fitted(), 0)
+        post = _with_room(self.posterior(), 0)
         found = lowest_mean(post, cover(self.space.d, 256, self._rng(3, decision=False)), kernel=self.model.kernel)
         x = self.space.from_unit(self.space.snap(np.asarray(found.x)))
         return Recommendation(self.space.form(x), centre + scale * float(found.mean), scale * float(found.sd))

@@ -158,7 +158,10 @@ def get(name: str, *, seed: int = 0) -> Problem:
     matters to nothing else. ``Ackley-5-shifted`` has its box moved so that the optimum is not at the centre.
     """
     if name.endswith("-shifted"):
-        return replace(shifted(get(name.removesuffix("-shifted"), seed=seed)), name=name)
+        base = get(name.removesuffix("-shifted"), seed=seed)
+        if not base.optimum_at_centre:
+            raise ValueError(f"{base.name} has no optimum at the centre of its box: use it as it is, or shifted(...) yourself.")
+        return replace(shifted(base), name=name)
     if name in _FIXED:
         return _FIXED[name](name)
     family = re.fullmatch(r"(.+)-([1-9]\d{0,2})", name)

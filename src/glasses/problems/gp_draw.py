@@ -27,7 +27,10 @@ _KERNELS = {"SE": None, "M52": 5.0}  # degrees of freedom of the spectral densit
 
 
 def draw_by_name(name: str, seed: int) -> Problem | None:
-    """``GP-SE-2-0.1``: kernel, dimension, lengthscale. None if the name is not of this form."""
+    """``GP-SE-2-0.1``: kernel, dimension, lengthscale. None if the name is not of this form.
+
+    The weights depend on the seed and the dimension: draws with two lengthscales and one seed are the same up to scale.
+    """
     parts = re.fullmatch(r"GP-(SE|M52)-([1-9]\d?)-(\d*\.?\d+)", name)
     if parts is None or float(parts[3]) <= 0:
         return None

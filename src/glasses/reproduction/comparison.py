@@ -13,7 +13,22 @@ from glasses.campaign.measures import Row
 from glasses.campaign.statistics import Comparison, against_by_problem, by_problem, estimate, over_problems
 from glasses.campaign.tables import BASELINE, CLAIM, in_order, problems_of, title
 
-COLOURS = {"el": "black", "glasses": "tab:blue", "two-stage": "tab:red", "random": "0.6", "sobol": "0.75"}
+COLOURS = {
+    "el": "black",
+    "glasses": "tab:blue",
+    "two-stage": "tab:red",
+    "random": "0.55",
+    "sobol": "0.75",
+    "mpi": "tab:olive",
+    "lcb": "tab:brown",
+    "el-2": "#9ecae1",
+    "el-3": "#c994c7",
+    "el-5": "#a1d99b",
+    "el-10": "#fdae6b",
+    "botorch-logei": "tab:orange",
+    "botorch-logei-exact": "tab:green",
+    "optuna-gp": "tab:purple",
+}
 
 
 @dataclass(frozen=True)
@@ -76,17 +91,14 @@ def draw(suites: Mapping[str, Sequence[Row]], path: Path) -> None:
 def _draw_differences(data: Differences, panel: Any) -> None:
     panel.axvline(0, color="black", linewidth=1)
     for k, method in enumerate(data.methods):
-        offset = 0.17 * (2 * k - (len(data.methods) - 1))
+        colour = COLOURS.get(method, "tab:pink")
         for place, problem in enumerate(data.problems):
-            cell = data.cells.get((problem, method))
-            if cell is None:
-                continue
-            where, colour = place + offset, COLOURS.get(method, f"C{k}")
-            claimed = cell.p_holm < CLAIM
-            panel.errorbar(
-                cell.difference.mean, where, xerr=2 * cell.difference.error, fmt="o", color=colour, capsize=3,
-                markerfacecolor=colour if claimed else "white", label=title(method) if place == 0 else None,
-            )  # fmt: skip
+            if (cell := data.cells.get((problem, method))) is not None:
+                fill = colour if cell.p_holm < CLAIM else "white"
+                where = place + 0.17 * (2 * k - (len(data.methods) - 1))
+                error = 2 * cell.difference.error
+                panel.errorbar(cell.difference.mean, where, xerr=error, fmt="o", color=colour, capsize=3, markerfacecolor=fill)
+        panel.plot([], [], "o", color=colour, label=title(method))
     panel.set_yticks(range(len(data.problems)), data.problems)
     panel.invert_yaxis()
     panel.set_xlabel("worse   ←   difference in gap to EL   →   better   (filled: p < .05 after Holm)")
@@ -95,8 +107,8 @@ def _draw_differences(data: Differences, panel: Any) -> None:
 
 
 def _draw_curves(data: Curves, panel: Any) -> None:
-    for k, (method, mean) in enumerate(data.mean.items()):
-        colour = COLOURS.get(method, f"C{k}")
+    for method, mean in data.mean.items():
+        colour = COLOURS.get(method, "tab:pink")
         strong = method in ("el", "glasses", "two-stage")
         panel.plot(
             100 * data.part,

@@ -6,12 +6,15 @@ The results are one CSV file per suite, a line per run, made by ``glasses paper 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from glasses.campaign.measures import Row, measure, read_rows
 from glasses.campaign.store import read_records
+from glasses.campaign.suite import read_suite
 from glasses.campaign.tables import by_function, overall, paper_gaps, regrets
 
 Loaded = dict[str, tuple[list[Row], dict[str, str]]]
@@ -20,11 +23,16 @@ SUITES = ("fair", "nine", "samples", "protocol")
 _TABLES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "fair-overall": ("fair", overall),
     "fair": ("fair", by_function),
-    "fair-regrets": ("fair", regrets),
+    "fair-simple": ("fair", regrets),
+    "fair-inference": ("fair", partial(regrets, measure="inference_regret")),
     "nine-overall": ("nine", overall),
     "nine": ("nine", by_function),
+    "nine-simple": ("nine", regrets),
+    "nine-inference": ("nine", partial(regrets, measure="inference_regret")),
     "samples-overall": ("samples", overall),
     "samples": ("samples", by_function),
+    "samples-simple": ("samples", regrets),
+    "samples-inference": ("samples", partial(regrets, measure="inference_regret")),
     "protocol": ("protocol", paper_gaps),
     "protocol-overall": ("protocol", overall),
 }
@@ -32,6 +40,7 @@ _TABLES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
 
 def make(what: str, out: Path, results: Path | None = None, page: Path | None = None) -> None:
     """``what``: table, loss, steps or all."""
+    begun = time.monotonic()
     if what in ("loss", "all"):
         from glasses.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
 
@@ -44,6 +53,7 @@ def make(what: str, out: Path, results: Path | None = None, page: Path | None = 
         print(f"figure {out / 'steps.png'}")
     if what in ("table", "all"):
         _tables(out, load(results), page)
+    print(f"done in {time.monotonic() - begun:.0f} s")
 
 
 def load(folder: Path | None = None) -> Loaded:
@@ -53,7 +63,8 @@ def load(folder: Path | None = None) -> Loaded:
     found = {}
     for name in SUITES:
         if (folder / f"{name}.jsonl").is_file():
-            records = read_records(folder / f"{name}.jsonl")
+            wanted = {task.key for task in read_suite(name).tasks}
+            records = [record for record in read_records(folder / f"{name}.jsonl") if record["key"] in wanted]
             found[name] = ([measure(record) for record in records], about(name, records))
     if not found:
         raise ValueError(f"{folder} holds no results ({', '.join(f'{name}.jsonl' for name in SUITES)}): `glasses paper run`.")

@@ -35,7 +35,7 @@ def steps_ahead(resolution: int = 41, stars: tuple[tuple[float, float], ...] = S
     """The numbers behind the figure. The steps are predicted over the points of the grid."""
     optimizer = camel(left=AHEAD)
     a, b, points = grid(optimizer, resolution)
-    post, kernel = optimizer._fitted(), optimizer.model.kernel
+    post, kernel = optimizer.posterior(), optimizer.model.kernel
     steps: list[np.ndarray] = []
     believed: list[np.ndarray] = []
     stages: list[np.ndarray] = []

@@ -45,7 +45,10 @@ def conclude(scene: Scene, *rounds: Valued) -> Decision:
 
 
 class Search(Protocol):
-    """Minimises a loss over the unit cube."""
+    """Minimises a loss over the unit cube; ``places``: how many it surveys for one decision."""
+
+    @property
+    def places(self) -> int: ...
 
     def decide(
         self, loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, left: int, rng: np.random.Generator

@@ -10,19 +10,15 @@ from glasses.compilation import program
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import horizon_size, pad_rows
-from glasses.search.cascade import open_scene, planned
+from glasses.search.cascade import planned
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import Posterior
 
-_TOGETHER, _PLACES = 64, 256
+_TOGETHER = 64
 
 
-def gains_at(
-    loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, X: np.ndarray, left: int, rng: np.random.Generator
-) -> tuple[float, np.ndarray]:
+def gains_at(loss: Loss, kernel: Kernel, scene: Scene, X: np.ndarray, left: int) -> tuple[float, np.ndarray]:
     """eta and the expected gain below it at the rows of X, for a loss that is one (``is_gain``)."""
-    scene = open_scene(kernel, post, pending, _PLACES, rng)
-    n = min(planned(loss, left), _PLACES)
+    n = min(planned(loss, left), scene.points.shape[0] - scene.pending)
     parts = []
     for first in range(0, len(X), _TOGETHER):
         part = X[first : first + _TOGETHER]

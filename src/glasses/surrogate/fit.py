@@ -78,11 +78,14 @@ class Known:
     mean: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("lengthscale", "sd"):
-            value = np.asarray(getattr(self, name), dtype=float)
-            if value.ndim > 1 or value.size == 0 or not (np.isfinite(value).all() and (value > 0).all()):
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}.")
-        if not np.isfinite(self.mean):
+        if not isinstance(self.lengthscale, int | float | tuple):
+            raise ValueError(f"lengthscale must be a number or a tuple of them, got {self.lengthscale!r}.")
+        each = np.asarray(self.lengthscale, dtype=float)
+        if each.ndim > 1 or each.size == 0 or not (np.isfinite(each).all() and (each > 0).all()):
+            raise ValueError(f"lengthscale must be positive, got {self.lengthscale!r}.")
+        if not (np.ndim(self.sd) == 0 and np.isfinite(self.sd) and self.sd > 0):
+            raise ValueError(f"sd must be positive, got {self.sd!r}.")
+        if not (np.ndim(self.mean) == 0 and np.isfinite(self.mean)):
             raise ValueError(f"mean must be finite, got {self.mean!r}.")
 
     def hyper(self, d: int, noise: float, centre: float, scale: float) -> Hyper:
