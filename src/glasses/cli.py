@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--rows", type=Path, help="also write one line of measures per run to this CSV file")
     table.set_defaults(action=_campaign_table)
 
-    paper = commands.add_parser("paper", help="the paper reproduced: table, loss, steps, all, run").add_subparsers(
+    paper = commands.add_parser("paper", help="the paper reproduced: table, loss, steps, all, order, run").add_subparsers(
         required=True, metavar="WHAT"
     )
     for name, words in (
@@ -86,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "all":
             part.add_argument("--page", type=Path, help="also put the tables between the marks of this Markdown page")
         part.set_defaults(action=_paper, what=name)
+    order = paper.add_parser("order", help="does a loss know which point of its plan comes first? (two minutes)")
+    order.set_defaults(action=_paper_order)
     again = paper.add_parser("run", help="do the campaigns again; resumable")
     again.add_argument("suites", nargs="*", help="fair, nine, samples, protocol (default: all of them)")
     _running(again)
@@ -160,6 +162,12 @@ def _campaign_table(options: argparse.Namespace) -> None:
     print(f"{suite.name}: {len(rows)} of {len(wanted)} runs\n\n{overall(rows)}\n\n{by_function(rows)}")
     if options.rows:
         write_rows(rows, options.rows, about(suite.name, records))
+
+
+def _paper_order(options: argparse.Namespace) -> None:
+    from glasses.reproduction.order import table
+
+    print(table())
 
 
 def _paper(options: argparse.Namespace) -> None:

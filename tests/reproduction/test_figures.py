@@ -5,12 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glasses import Glasses, TwoStage
 from glasses.campaign.measures import read_rows
 from glasses.campaign.tables import overall
 from glasses.reproduction import page
 from glasses.reproduction.camel import camel
 from glasses.reproduction.comparison import curves, differences, draw
 from glasses.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
+from glasses.reproduction.order import LEFT, order_matters
 from glasses.reproduction.steps_ahead import AHEAD, SHOWN, draw_steps_ahead, steps_ahead
 
 ROOT = Path(__file__).parents[2]
@@ -101,6 +103,13 @@ def test_the_pictures_are_written(surfaces, steps, tmp_path):
     draw_steps_ahead(steps, tmp_path / "steps.png")
     assert (tmp_path / "new" / "loss.png").stat().st_size > 10_000
     assert (tmp_path / "steps.png").stat().st_size > 10_000
+
+
+def test_the_open_loop_hardly_knows_which_point_comes_first():
+    """[eq:firm]: a set has no order, so the points of an open-loop plan are nearly the same as first points."""
+    open_loop, two_stage = order_matters(Glasses(), draws=4), order_matters(TwoStage(), draws=4)
+    assert 0 < open_loop.firmness < two_stage.firmness < 1
+    assert 0 <= open_loop.better_ei <= LEFT - 1
 
 
 def test_pages_and_folders_that_do_not_fit(tmp_path):

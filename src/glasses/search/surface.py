@@ -13,7 +13,7 @@ from glasses.padding import horizon_size, pad_rows
 from glasses.search.cascade import planned
 from glasses.surrogate.kernels import Kernel
 
-_TOGETHER = 64
+_TOGETHER = 16
 
 
 def gains_at(loss: Loss, kernel: Kernel, scene: Scene, X: np.ndarray, left: int) -> tuple[float, np.ndarray]:
