@@ -8,6 +8,7 @@ one file: see ``store``.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -89,7 +90,7 @@ def _work_through(
         warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # loky renews a worker that has grown
         while True:
             try:
-                for record in joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(dispatch()):
+                for record in _in_parallel(dispatch(), streaming=cluster is None or not cluster.startswith("ray")):
                     del in_flight[record["key"]]
                     yield record
                 return
@@ -104,6 +105,18 @@ def _work_through(
                 raise ValueError(
                     f"The cluster lost its workers during a run ({error}): what is finished is kept, start the command again."
                 ) from None
+
+
+def _in_parallel(tasks: Iterator[Any], *, streaming: bool) -> Iterator[dict[str, Any]]:
+    """Results as they come; without streaming (Ray's backend has none) batches of as many runs as there are cores."""
+    import joblib
+
+    if streaming:
+        yield from joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(tasks)
+        return
+    with joblib.Parallel(batch_size=1) as parallel:  # one pool for all batches
+        while batch := list(itertools.islice(tasks, joblib.effective_n_jobs())):
+            yield from parallel(batch)
 
 
 def _alone(task: Task, work: Callable[[Task], dict[str, Any]]) -> dict[str, Any]:
@@ -142,7 +155,7 @@ def _backend(cluster: str | None, jobs: int) -> Iterator[None]:
             yield
     elif kind == "ray" and address:
         _ray_connect(address)
-        with joblib.parallel_config(backend="ray"):
+        with joblib.parallel_config(backend="ray", n_jobs=-1):
             yield
     else:
         raise ValueError(f"cluster must be dask:ADDRESS or ray:ADDRESS, such as dask:tcp://host:8786, got {cluster!r}.")
