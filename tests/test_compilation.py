@@ -13,7 +13,7 @@ import pytest
 from problems import hills
 
 import glasses
-from glasses import ExpectedLoss, GaussianProcess, Optimizer, TwoStage, minimize
+from glasses import ExpectedLoss, GaussianProcess, Optimizer, TwoStage, compilation, minimize
 from glasses.compilation import COMPILED, Program, cache_folder, forget_programs, program, programs_in_memory
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -47,15 +47,12 @@ def test_no_program_calls_a_batched_factorisation():
     optimizer.ask()
     optimizer.result()
     calls = 0
-    from glasses import compilation
-
-    for each in compilation._EVERY:
-        for executable in each._known.values():
-            for line in executable.as_text().splitlines():
-                if "lapack_" in line and "custom_call_target" in line:
-                    calls += 1
-                    shapes = re.findall(r"f64\[([\d,]*)\]", line)
-                    assert all(shape.count(",") <= 1 for shape in shapes), (each.name, line)
+    for (name, _), executable in compilation._KNOWN.items():
+        for line in executable.as_text().splitlines():
+            if "lapack_" in line and "custom_call_target" in line:
+                calls += 1
+                shapes = re.findall(r"f64\[([\d,]*)\]", line)
+                assert all(shape.count(",") <= 1 for shape in shapes), (name, line)
     assert calls > 0
 
 
@@ -172,3 +169,20 @@ def test_programs_live_in_the_folders_that_the_cache_watches():
     assert using <= {*COMPILED, "compilation.py"}
     imported = {name for part in COMPILED for path in (root / part).rglob("*.py") for name in GLASSES.findall(path.read_text())}
     assert all(name in COMPILED or (root / f"{name}.py").exists() for name in imported)
+
+
+def test_a_process_keeps_a_bounded_number_of_executables(monkeypatch):
+    """Each executable costs hundreds of memory mappings; the least recently used go first and come back when called."""
+    monkeypatch.setattr(compilation, "KEPT", 3)
+    forget_programs()
+    twice = program(_twice)
+    for size in (1, 2, 3, 1, 4):
+        np.testing.assert_array_equal(twice(np.ones(size)), 2 * np.ones(size))
+    kept = [key[1][-1][0][0] for key in compilation._KNOWN]
+    assert kept == [(3,), (1,), (4,)]
+    np.testing.assert_array_equal(twice(np.ones(2)), [2.0, 2.0])
+    assert sum(programs_in_memory().values()) == 3
+
+
+def _twice(x):
+    return 2 * x

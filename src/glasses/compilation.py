@@ -11,6 +11,9 @@ being traced. Configuration from outside the package (somebody's own loss) may h
 the key is the text of the lowered program. A file that is missing, cut, foreign or unreadable means compiling again, never a
 failure. ``GLASSES_CACHE_DIR`` moves the folder; ``GLASSES_CACHE_DIR=off`` turns the cache off.
 
+A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long campaign
+over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
+
 Cost: a call of a known program about 0.1 ms; of a cached one some 10 ms once per process; a new one seconds.
 """
 
@@ -21,6 +24,8 @@ import os
 import pickle
 import platform
 import tempfile
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -35,7 +40,10 @@ from jax.experimental import serialize_executable
 
 COMPILED = ("gaussian", "surrogate", "lookahead", "acquisition", "search")  # the folders whose code ends up in programs
 
-_EVERY: list[Program] = []
+KEPT = 64  # executables in memory: each holds some 350 memory mappings, of which Linux allows a process 65,530
+
+_KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently used first
+_LOCK = threading.Lock()
 
 
 class Program:
@@ -45,18 +53,17 @@ class Program:
         self.function = function
         self.__doc__ = function.__doc__
         self.name = f"{function.__module__.removeprefix('glasses.')}.{function.__name__}"
-        self._known: dict[Any, Any] = {}
-        _EVERY.append(self)
 
     def __call__(self, *arrays: Any, **static: Any) -> Any:
         with jax.enable_x64(True):
             leaves, tree = jax.tree.flatten(arrays)
             leaves = [jax.numpy.asarray(leaf) for leaf in leaves]
-            key = (tuple(static.items()), tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
-            executable = self._known.get(key)
+            shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+            key = (self.name, (self, tuple(static.items()), tree, shapes))
             arrays = jax.tree.unflatten(tree, leaves)
+            executable = _recall(key)
             if executable is None:
-                executable = self._known[key] = self._obtain(arrays, static)
+                executable = _remember(key, self._obtain(arrays, static))
             return executable(*arrays)
 
     def _obtain(self, arrays: tuple[Any, ...], static: dict[str, Any]) -> Any:
@@ -89,13 +96,29 @@ def program(function: Callable[..., Any]) -> Program:
 
 def programs_in_memory() -> dict[str, int]:
     """How many executables each program holds in this process: what the compilation tests count."""
-    return {each.name: len(each._known) for each in _EVERY if each._known}
+    with _LOCK:
+        return dict(Counter(name for name, _ in _KNOWN))
 
 
 def forget_programs() -> None:
     """Drop every executable held in memory (the disk keeps its own)."""
-    for each in _EVERY:
-        each._known.clear()
+    with _LOCK:
+        _KNOWN.clear()
+
+
+def _recall(key: tuple[str, Any]) -> Any:
+    with _LOCK:
+        if key in _KNOWN:
+            _KNOWN.move_to_end(key)
+        return _KNOWN.get(key)
+
+
+def _remember(key: tuple[str, Any], executable: Any) -> Any:
+    with _LOCK:
+        _KNOWN[key] = executable
+        while len(_KNOWN) > KEPT:
+            _KNOWN.popitem(last=False)
+    return executable
 
 
 def cache_folder() -> Path | None:
