@@ -33,7 +33,7 @@ class LossSurfaces:
         return self.losses.std(axis=(1, 2))
 
 
-def loss_surfaces(resolution: int = 64, steps: tuple[int, ...] = STEPS) -> LossSurfaces:
+def loss_surfaces(resolution: int = 48, steps: tuple[int, ...] = STEPS) -> LossSurfaces:
     """The numbers behind the figure."""
     losses, chosen = [], []
     for n in steps:
