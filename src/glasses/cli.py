@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"glasses: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         print(f"glasses: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
         return 2
@@ -159,9 +163,9 @@ def _campaign_table(options: argparse.Namespace) -> None:
     if not records:
         raise ValueError(f"{path} holds no run of suite {suite.name}: run `glasses campaign run {options.suite}` first.")
     rows = [measure(record) for record in records]
-    print(f"{suite.name}: {len(rows)} of {len(wanted)} runs\n\n{overall(rows)}\n\n{by_function(rows)}")
     if options.rows:
         write_rows(rows, options.rows, about(suite.name, records))
+    print(f"{suite.name}: {len(rows)} of {len(wanted)} runs\n\n{overall(rows)}\n\n{by_function(rows)}")
 
 
 def _paper_order(options: argparse.Namespace) -> None:

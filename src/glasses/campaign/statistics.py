@@ -21,7 +21,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from glasses.campaign.measures import Row
 
-TIE = 1e-4
+TIE, CLEAR = 1e-4, 1e-2
 K = TypeVar("K")
 
 
@@ -41,6 +41,8 @@ class Comparison:
     difference: Estimate
     wins: int
     losses: int
+    clear_wins: int  # by more than CLEAR
+    clear_losses: int
     favours: int  # sign of the signed-rank sum: what the test is about, which the mean need not agree with
     p: float
     p_holm: float
@@ -127,6 +129,8 @@ def _compared(cells: dict[K, list[list[float]]]) -> dict[K, Comparison]:
             over_problems([estimate(part) for part in parts]),
             sum(d > TIE for d in together[key]),
             sum(d < -TIE for d in together[key]),
+            sum(d > CLEAR for d in together[key]),
+            sum(d < -CLEAR for d in together[key]),
             rank_sign(together[key]),
             p[key],
             corrected[key],

@@ -80,6 +80,7 @@ def overall(rows: Sequence[Row]) -> str:
             "average rank",
             "against EL",
             "wins : losses",
+            "by > .01",
             "p (Holm)",
             "solved",
             "CPU s per decision",
@@ -95,9 +96,10 @@ def overall(rows: Sequence[Row]) -> str:
         if method in tests:
             test = tests[method]
             line += [f"{_signed(test.difference)} ± {_part(test.difference.error)}", f"{test.wins} : {test.losses}"]
+            line += [f"{test.clear_wins} : {test.clear_losses}"]
             line += [_p_value(test.p_holm)]
         else:
-            line += ["", "", ""]
+            line += ["", "", "", ""]
         solved = np.mean([row.gap > 0.99 for row in mine])
         seconds = _median(dict(enumerate(mine)), "seconds")
         line += [f"{solved:.0%}", seconds, str(sum(row.failed for row in mine))]
