@@ -97,7 +97,9 @@ def _tables(out: Path, loaded: Loaded, page: Path | None) -> None:
         lines += [f"## {name}", made[f"{name}-about"], *(made[key] for key, (suite, _) in _TABLES.items() if suite == name)]
     (out / "tables.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
     for name in loaded:
-        print(f"\n{name}: {loaded[name][1]['runs']} runs, {loaded[name][1]['date']}\n\n{overall(loaded[name][0])}")
+        print(
+            f"\n{name}: {loaded[name][1]['runs']} runs, {loaded[name][1]['date']}\n\n{overall(loaded[name][0])}\n\n{made[name]}"
+        )
     print(f"\ntables {out / 'tables.md'}")
     shown = {name: rows for name, (rows, _) in loaded.items() if name != "protocol"}
     if shown:
