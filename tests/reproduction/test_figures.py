@@ -32,7 +32,8 @@ def test_the_loss_falls_and_flattens(surfaces):
 
 def test_the_next_point_is_where_the_loss_is_lowest(surfaces):
     for n, chosen, lowest in zip(surfaces.steps, surfaces.chosen, surfaces.lowest, strict=True):
-        assert camel(left=n).loss_at(chosen)[0] <= lowest + 1e-3 * abs(lowest)
+        gain = surfaces.best - lowest
+        assert camel(left=n).loss_at(chosen)[0] <= lowest + 0.01 * gain  # far ahead the surface is jagged and nearly flat
 
 
 @pytest.fixture(scope="module")
