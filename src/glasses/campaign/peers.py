@@ -52,7 +52,7 @@ def logei(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarray:
 def tree(X: np.ndarray, y: np.ndarray, left: int, exact: bool, steps: int) -> np.ndarray:
     """The next point by a one-shot tree (Jiang et al. 2020): EI at every one of ``steps`` evaluations, at most what is left."""
     from botorch.acquisition import ExpectedImprovement
-    from botorch.acquisition.multi_step_lookahead import make_best_f, qMultiStepLookahead
+    from botorch.acquisition.multi_step_lookahead import qMultiStepLookahead
     from botorch.optim import optimize_acqf
 
     steps = min(steps, left)
@@ -65,10 +65,15 @@ def tree(X: np.ndarray, y: np.ndarray, left: int, exact: bool, steps: int) -> np
         batch_sizes=[1] * len(fantasies),
         num_fantasies=fantasies,
         valfunc_cls=[ExpectedImprovement] * steps,
-        valfunc_argfacs=[make_best_f] * steps,
+        valfunc_argfacs=[_best_so_far] * steps,
     )
     q = planned.get_augmented_q_batch_size(1)
     return optimize_acqf(planned, bounds, q=q, num_restarts=4, raw_samples=64)[0].reshape(-1, X.shape[1])[0].numpy()
+
+
+def _best_so_far(model: Any, X: Any) -> dict[str, Any]:
+    """The best value of each fantasy, with the last dimension that EI's moments have (BoTorch's own helper lacks it)."""
+    return {"best_f": model.train_targets.max(dim=-1, keepdim=True).values}
 
 
 def binoculars(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarray:
