@@ -1,7 +1,7 @@
 """The peers as methods: BoTorch and Optuna, in the optional environment (``make peers``).
 
 Each decision fits the peer's own model from scratch to all evaluations so far, on the unit cube. Restarts and raw samples
-are those of BoTorch's tutorials for LogEI, and few for the trees, whose decisions take minutes otherwise.
+are those of BoTorch's tutorials.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from glasses.campaign.methods import Player, Start
 
+SEARCH: dict[str, Any] = {"num_restarts": 10, "raw_samples": 512}
 BINOCULARS_BATCH = 12
 TREES = {2: [5], 3: [5, 3], 4: [5, 3, 1]}  # fantasies per step
 
@@ -45,7 +46,7 @@ def logei(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarray:
     from botorch.optim import optimize_acqf
 
     model, bounds, best = botorch_model(X, y, exact)
-    found = optimize_acqf(LogExpectedImprovement(model, best), bounds, q=1, num_restarts=10, raw_samples=512)[0]
+    found = optimize_acqf(LogExpectedImprovement(model, best), bounds, q=1, **SEARCH)[0]
     return found[0].numpy()
 
 
@@ -68,7 +69,7 @@ def tree(X: np.ndarray, y: np.ndarray, left: int, exact: bool, steps: int) -> np
         valfunc_argfacs=[_best_so_far] * steps,
     )
     q = planned.get_augmented_q_batch_size(1)
-    return optimize_acqf(planned, bounds, q=q, num_restarts=4, raw_samples=64)[0].reshape(-1, X.shape[1])[0].numpy()
+    return optimize_acqf(planned, bounds, q=q, **SEARCH)[0].reshape(-1, X.shape[1])[0].numpy()
 
 
 def _best_so_far(model: Any, X: Any) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def binoculars(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarr
         return logei(X, y, left, exact)
     model, bounds, best = botorch_model(X, y, exact)
     joint = qLogExpectedImprovement(model, best, sampler=SobolQMCNormalSampler(Size([128]), seed=0))
-    batch = optimize_acqf(joint, bounds, q=q, num_restarts=4, raw_samples=64)[0]
+    batch = optimize_acqf(joint, bounds, q=q, **SEARCH)[0]
     alone = LogExpectedImprovement(model, best)(batch[:, None, :])
     return batch[int(alone.argmax())].detach().numpy()
 
@@ -124,7 +125,7 @@ class Botorch:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model, bounds, _ = botorch_model(np.array(self.X), np.array(self.y), self.exact)
-            unit = optimize_acqf(PosteriorMean(model), bounds, q=1, num_restarts=10, raw_samples=512)[0][0].numpy()
+            unit = optimize_acqf(PosteriorMean(model), bounds, q=1, **SEARCH)[0][0].numpy()
         return self.problem.from_unit(np.clip(unit, 0.0, 1.0))
 
 
