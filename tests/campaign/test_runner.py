@@ -160,6 +160,8 @@ def test_a_run_that_kills_its_process_is_recorded_and_the_others_finish(tmp_path
     assert dead["key"].startswith("Branin | sobol | 3")
     assert dead["error"] == "the process died during this run, twice"
     assert any("worker process died" in sentence for sentence in said)
+    again = run_suite(suite, tmp_path / "r.jsonl", jobs=2, say=said.append, work=work, retry_failed=True)
+    assert [record["key"] for record in again if record["error"]] == [dead["key"]]  # tried again, once, and it ends
 
 
 def test_methods_that_are_not_installed_are_left_and_said(tmp_path, suite_file, monkeypatch):

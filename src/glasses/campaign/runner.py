@@ -48,7 +48,7 @@ def run_suite(
         if libraries:
             say(f"{method} is left for an environment with {' and '.join(libraries)} (`make peers` builds one).")
     with Store(path, say) as store:
-        done = {key for key, record in store.records.items() if not (retry_failed and record["error"])}
+        done = {key for key, record in store.records.items() if not (retry_failed and record.get("error"))}
         todo = [task for task in chosen if task.key not in done and not absent[task.method]]
         if todo:
             say(f"{suite.name}: {len(todo)} of {len(chosen)} runs to do, results in {path}.")
@@ -79,10 +79,12 @@ def _work_through(
     import joblib
 
     in_flight: dict[str, Task] = {}
+    taken: set[str] = set()  # every run is taken once, also when the pool has to be started again
 
     def dispatch() -> Iterator[Any]:
         for task in todo:
-            if task.key not in in_flight and store.claim(task.key, again=again):
+            if task.key not in taken and store.claim(task.key, again=again):
+                taken.add(task.key)
                 in_flight[task.key] = task
                 yield joblib.delayed(work)(task)
 
