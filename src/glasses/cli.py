@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "all":
             part.add_argument("--page", type=Path, help="also put the tables between the marks of this Markdown page")
         part.set_defaults(action=_paper, what=name)
-    order = paper.add_parser("order", help="does a loss know which point of its plan comes first? (two minutes)")
+    order = paper.add_parser("order", help="does a loss know which point of its plan comes first? (some minutes)")
     order.set_defaults(action=_paper_order)
     again = paper.add_parser("run", help="do the campaigns again; resumable")
     again.add_argument("suites", nargs="*", help="fair, nine, samples, protocol (default: all of them)")
@@ -138,7 +138,7 @@ def _paper_run(options: argparse.Namespace) -> None:
 def _run(suite: Suite, options: argparse.Namespace, path: Path) -> None:
     from glasses.campaign.methods import METHODS
     from glasses.campaign.runner import run_suite
-    from glasses.problems.functions import unknown
+    from glasses.problems.unknown import unknown
 
     methods = None if options.methods is None else options.methods.split(",")
     for method in methods or []:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from glasses.campaign.methods import METHODS
 from glasses.campaign.protocols import PROTOCOLS
 from glasses.problems import get
-from glasses.problems.functions import unknown
+from glasses.problems.unknown import unknown
 
 SUITES = Path(__file__).parent / "suites"
 _KEYS = ("protocol", "methods", "initial", "evaluations", "problems", "seeds", "first_seed")

@@ -101,7 +101,7 @@ def overall(rows: Sequence[Row]) -> str:
         else:
             line += ["", "", "", ""]
         solved = np.mean([row.gap > 0.99 for row in mine])
-        seconds = _median(dict(enumerate(mine)), "seconds")
+        seconds = _median([row.seconds for row in mine])
         line += [f"{solved:.0%}", seconds, str(sum(row.failed for row in mine))]
         lines.append(line)
     return _markdown(lines)
@@ -135,9 +135,9 @@ def regrets(rows: Sequence[Row], measure: str = "simple_regret") -> str:
     return _markdown(lines)
 
 
-def _median(cell: dict[int, Row], name: str) -> str:
-    values = [v for v in (getattr(row, name) for row in cell.values()) if not math.isnan(v)]
-    return f"{np.median(values):.2g}" if values else "?"
+def _median(values: list[float]) -> str:
+    known = [value for value in values if not math.isnan(value)]
+    return f"{np.median(known):.2g}" if known else "?"
 
 
 def _part(value: float) -> str:

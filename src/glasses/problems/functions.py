@@ -8,7 +8,6 @@ lower-case letter where the box differs from the paper's).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ import numpy as np
 
 from glasses.problems.gp_draw import draw_by_name
 from glasses.problems.problem import Function, Problem, shifted
+from glasses.problems.unknown import unknown
 
 
 def sincos(x: np.ndarray) -> float:
@@ -171,9 +171,3 @@ def get(name: str, *, seed: int = 0) -> Problem:
     if drawn is not None:
         return drawn
     raise ValueError(unknown("problem", name, names()))
-
-
-def unknown(kind: str, name: str, known: list[str]) -> str:
-    """The sentence for a name nobody knows: the known ones, nearest first."""
-    nearness = {each: difflib.SequenceMatcher(None, name.lower(), each.lower()).ratio() for each in known}
-    return f"There is no {kind} {name!r}; known, nearest first: {', '.join(sorted(known, key=lambda k: -nearness[k]))}."

@@ -1,0 +1,11 @@
+"""The sentence for a name nobody knows: of a problem, a method, a suite, a key."""
+
+from __future__ import annotations
+
+import difflib
+
+
+def unknown(kind: str, name: str, known: list[str]) -> str:
+    """The sentence for a name nobody knows: the known ones, nearest first."""
+    nearness = {each: difflib.SequenceMatcher(None, name.lower(), each.lower()).ratio() for each in known}
+    return f"There is no {kind} {name!r}; known, nearest first: {', '.join(sorted(known, key=lambda k: -nearness[k]))}."
