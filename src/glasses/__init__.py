@@ -9,9 +9,11 @@ from glasses.gaussian.expected_min import expected_min
 from glasses.gaussian.qmc import QMC
 from glasses.lookahead.losses import Glasses, TwoStage
 from glasses.lookahead.oracles import KrigingBeliever, LocalPenalization
+from glasses.loop.ledger import ExhaustedError, Failure
 from glasses.loop.minimize import minimize
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Plan, Recommendation, Result
+from glasses.parameters import Choice, Float, Int
 from glasses.presets import default, paper
 from glasses.search.cascade import Cascade
 from glasses.search.direct import Direct
@@ -25,10 +27,15 @@ __all__ = [
     "MAP",
     "QMC",
     "Cascade",
+    "Choice",
     "Direct",
+    "ExhaustedError",
     "ExpectedLoss",
+    "Failure",
+    "Float",
     "GaussianProcess",
     "Glasses",
+    "Int",
     "Known",
     "KrigingBeliever",
     "LocalPenalization",

@@ -8,10 +8,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from glasses.study.commands import add_study_commands
+
 if TYPE_CHECKING:
     from glasses.campaign.suite import Suite
 
 EXAMPLES = """examples:
+  glasses new study.toml                         a study file to start from, which runs as it is
+  glasses run study.toml                         evaluate until its budget is spent; again to go on
+  glasses show study.toml                        state, best, recommended, plan
+  glasses ask study.toml                         the next experiment, for a person at a bench
   glasses demo                                   tune a simulated controller in 30 evaluations
   glasses paper all                              the paper's figures and tables from the stored results
   glasses paper run                              do those campaigns again (hours), resumable
@@ -24,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Parse and run; a mistake of the user's ends with one sentence and status 2, an interruption with 130."""
     options = _parser().parse_args(arguments)
     try:
-        options.action(options)
+        return options.action(options) or 0
     except ValueError as error:
         print(f"glasses: {error}", file=sys.stderr)
         return 2
@@ -35,12 +41,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"glasses: {error.filename or 'a file'}: {error.strerror or error}.", file=sys.stderr)
         return 2
     except ImportError as error:
-        print(f"glasses: this command needs {error.name}: pip install 'glasses[paper]'.", file=sys.stderr)
+        print(f"glasses: this command needs {error.name}: pip install 'glasses[study,paper]'.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nglasses: interrupted; what was finished is kept, and the same command goes on from here.", file=sys.stderr)
         return 130
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,6 +56,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    add_study_commands(commands)
 
     demo = commands.add_parser("demo", help="tune a simulated controller in 30 evaluations")
     demo.add_argument("--out", type=Path, default=Path("glasses-run"), help="folder of the picture (default %(default)s)")
@@ -96,6 +103,10 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("suites", nargs="*", help="fair, nine, samples, protocol (default: all of them)")
     _running(again)
     again.set_defaults(action=_paper_run)
+
+    completion = commands.add_parser("completion", help="print a completion script for a shell")
+    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
+    completion.set_defaults(action=_completion)
     return parser
 
 
@@ -105,6 +116,12 @@ def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", help="dask:ADDRESS or ray:ADDRESS instead of local processes")
     parser.add_argument("--methods", help="only these, separated by commas")
     parser.add_argument("--retry-failed", action="store_true", help="also do the runs again that are recorded as failed")
+
+
+def _completion(options: argparse.Namespace) -> None:
+    import shtab
+
+    print(shtab.complete(_parser(), options.shell))
 
 
 def _demo(options: argparse.Namespace) -> None:
@@ -138,7 +155,7 @@ def _paper_run(options: argparse.Namespace) -> None:
 def _run(suite: Suite, options: argparse.Namespace, path: Path) -> None:
     from glasses.campaign.methods import METHODS
     from glasses.campaign.runner import run_suite
-    from glasses.problems.unknown import unknown
+    from glasses.unknown import unknown
 
     methods = None if options.methods is None else options.methods.split(",")
     for method in methods or []:

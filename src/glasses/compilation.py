@@ -38,7 +38,17 @@ import jax.numpy
 import jax.scipy.linalg
 from jax.experimental import serialize_executable
 
-COMPILED = ("gaussian", "surrogate", "lookahead", "acquisition", "search")  # the folders whose code ends up in programs
+COMPILED = (  # whose code ends up in programs
+    "gaussian",
+    "surrogate",
+    "lookahead",
+    "acquisition",
+    "search",
+    "bfgs.py",
+    "compilation.py",
+    "lattice.py",
+    "padding.py",
+)
 
 KEPT = 64  # executables in memory: each holds some 350 memory mappings, of which Linux allows a process 65,530
 
@@ -155,8 +165,9 @@ def _surroundings() -> str:
         flags = next((line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
     source = hashlib.sha256()
     package = Path(__file__).parent
-    for path in sorted(p for part in COMPILED for p in (package / part).rglob("*.py")) + sorted(package.glob("*.py")):
-        source.update(path.read_bytes())
+    for part in COMPILED:
+        for path in [package / part] if part.endswith(".py") else sorted((package / part).rglob("*.py")):
+            source.update(path.read_bytes())
     versions = [jax.__version__, version("jaxlib"), source.hexdigest()]
     machine = [platform.system(), platform.machine(), device.platform, device.device_kind, flags]
     return "|".join([*versions, *machine, os.environ.get("XLA_FLAGS", "")])

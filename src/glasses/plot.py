@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Plan
+from glasses.parameters import Choice
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def run_data(optimizer: Optimizer, plan: Plan | None = None, resolution: int = 8
     result = optimizer.result()
     if not len(result.func_vals):
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
-    names = space.names or ["x[0]", "x[1]"]
+    names = [space.name(i) for i in range(2)]
     points, _ = space.read(result.x_iters)
     a, b = (np.linspace(low, high, resolution) for low, high in zip(space.lower, space.upper, strict=True))
     mean, _ = optimizer.predict(np.stack(np.meshgrid(a, b, indexing="xy"), axis=-1).reshape(-1, 2))
@@ -96,3 +98,148 @@ def draw_run(moments: list[tuple[str, RunData]], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The model along one parameter through the recommended point, in the user's units."""
+
+    name: str
+    log: bool
+    labels: list[str] | None  # of a choice; its positions are 0, 1, ...
+    at: np.ndarray  # (g,) positions
+    mean: np.ndarray  # (g,)
+    sd: np.ndarray  # (g,)
+    evaluated: np.ndarray  # (n,) positions of the evaluations
+    failed: np.ndarray  # (f,)
+    plan: np.ndarray  # (k,) next point first; empty when nothing is left
+    recommended: float
+
+
+@dataclass(frozen=True)
+class OverviewData:
+    """A run over any parameters: convergence, slices through the recommended point, and the plan."""
+
+    values: np.ndarray  # (n,)
+    best: np.ndarray  # (n,)
+    plan_mean: np.ndarray  # (k,)
+    plan_sd: np.ndarray  # (k,)
+    expected_best: float | None
+    slices: list[Slice]
+
+
+def overview_data(
+    optimizer: Optimizer, plan: Plan | None = None, *, maximize: bool = False, resolution: int = 121
+) -> OverviewData:
+    """Everything ``draw_overview`` shows. ``maximize``: the optimiser was told negated values."""
+    space, sign = optimizer.space, -1.0 if maximize else 1.0
+    result = optimizer.result()
+    if not len(result.func_vals):
+        raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
+    evaluated, _ = space.read(result.x_iters)
+    failed = np.array([space.read(each.x)[0][0] for each in result.failures]).reshape(-1, space.d)
+    ahead = np.array([space.read(x)[0][0] for x in plan.points]) if plan is not None else np.zeros((0, space.d))
+    centre = space.read(result.recommended.x)[0][0]
+    slices = []
+    for i, parameter in enumerate(space.parameters):
+        count = resolution if parameter.count is None else min(parameter.count, resolution)
+        ends = parameter.to_unit(np.array([space.lower[i], space.upper[i]]))
+        at = np.unique(parameter.from_unit(np.linspace(ends[0], ends[1], count)))
+        along = np.repeat(centre[None], len(at), axis=0)
+        along[:, i] = at
+        mean, sd = optimizer.predict([space.form(x) for x in along])
+        slices.append(
+            Slice(
+                name=space.name(i),
+                log=bool(getattr(parameter, "log", False)),
+                labels=[str(each) for each in parameter.values] if isinstance(parameter, Choice) else None,
+                at=at,
+                mean=sign * mean,
+                sd=sd,
+                evaluated=evaluated[:, i],
+                failed=failed[:, i],
+                plan=ahead[:, i],
+                recommended=float(centre[i]),
+            )
+        )
+    values = sign * result.func_vals
+    return OverviewData(
+        values=values,
+        best=sign * np.minimum.accumulate(result.func_vals),
+        plan_mean=np.zeros(0) if plan is None else sign * plan.mean,
+        plan_sd=np.zeros(0) if plan is None else plan.sd,
+        expected_best=None if plan is None or plan.expected_best is None else sign * plan.expected_best,
+        slices=slices,
+    )
+
+
+def draw_overview(data: OverviewData, path: Path, title: str = "") -> None:
+    """Convergence with the plan ahead, and one panel per parameter: what the model says through the recommended point."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    panels = 1 + len(data.slices)
+    columns = min(3, panels)
+    rows = -(-panels // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(4.8 * columns, 3.7 * rows), constrained_layout=True, squeeze=False)
+    axes = grid.ravel()
+    for empty in axes[panels:]:
+        empty.set_visible(False)
+    figure.suptitle(title, parse_math=False)
+    _draw_convergence(axes[0], data)
+    for axis, each in zip(axes[1:], data.slices, strict=False):
+        _draw_slice(axis, each, data)
+    axes[0].legend(fontsize=8, frameon=False)
+    axes[1].legend(fontsize=8, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _draw_convergence(axis: Any, data: OverviewData) -> None:
+    count = np.arange(1, len(data.values) + 1)
+    axis.plot(count, data.values, "o", color="0.6", markersize=4, label="evaluation")
+    axis.step(count, data.best, where="post", color="tab:blue", label="best so far")
+    known = np.isfinite(data.plan_mean)
+    if known.any():
+        ahead = len(count) + np.arange(1, len(data.plan_mean) + 1)[known]
+        axis.errorbar(
+            ahead,
+            data.plan_mean[known],
+            2 * data.plan_sd[known],
+            fmt="o",
+            color="tab:red",
+            markerfacecolor="none",
+            elinewidth=0.6,
+            markersize=4,
+            label="plan, ± 2 sd",
+        )
+        if data.expected_best is not None:
+            axis.plot(ahead[-1], data.expected_best, "D", color="tab:red", markersize=6, label="expected best at the end")
+    axis.set(title="Convergence", xlabel="evaluation", ylabel="value")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _draw_slice(axis: Any, each: Slice, data: OverviewData) -> None:
+    if each.labels is not None:
+        axis.errorbar(each.at, each.mean, 2 * each.sd, fmt="s", color="tab:blue", capsize=4, label="model, ± 2 sd")
+        axis.set_xticks(range(len(each.labels)), each.labels, parse_math=False)
+    else:
+        axis.plot(each.at, each.mean, color="tab:blue", label="model, ± 2 sd")
+        axis.fill_between(each.at, each.mean - 2 * each.sd, each.mean + 2 * each.sd, color="tab:blue", alpha=0.15, linewidth=0)
+        if each.log:
+            axis.set_xscale("log")
+    axis.plot(each.evaluated, data.values, "o", color="0.6", markersize=4, label="evaluated")
+    low, high = axis.get_ylim()
+    if len(each.failed):
+        axis.plot(each.failed, np.full(len(each.failed), high), "x", color="black", clip_on=False, label="failed")
+    known = np.isfinite(data.plan_mean)
+    if known.any():
+        axis.plot(each.plan[known][1:], data.plan_mean[known][1:], "o", markerfacecolor="none", markeredgecolor="tab:red")
+        axis.plot(each.plan[0], data.plan_mean[0], "*", color="tab:red", markersize=13, label="next point, then the plan")
+    axis.axvline(each.recommended, color="tab:orange", linewidth=1, linestyle="--", label="recommended")
+    axis.set_ylim(low, high)
+    axis.set_xlabel(each.name, parse_math=False)
+    axis.set_ylabel("value")

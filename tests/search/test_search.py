@@ -16,6 +16,7 @@ from glasses import (
 )
 from glasses.lookahead.scene import look
 from glasses.search.cascade import open_scene
+from glasses.search.decision import Situation
 from glasses.search.survey import cover, neighbourhood, separated_best
 
 MODEL = GaussianProcess()
@@ -29,7 +30,7 @@ def fitted(n=10, seed=0):
 
 def decide(loss, search, left=6, pending=None, seed=0):
     waiting = np.zeros((0, 2)) if pending is None else np.asarray(pending)
-    return search.decide(loss, MODEL.kernel, fitted(seed=seed), waiting, left, np.random.default_rng(1))
+    return search.decide(loss, MODEL.kernel, Situation(fitted(seed=seed), waiting, left), np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("loss", [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()], ids=str)
@@ -37,7 +38,7 @@ def decide(loss, search, left=6, pending=None, seed=0):
 def test_myopic_losses_are_minimised_over_the_whole_square(loss, seed):
     """Against brute force on a fine grid."""
     found = decide(loss, Cascade(), seed=seed)
-    scene = open_scene(MODEL.kernel, fitted(seed=seed), np.zeros((0, 2)), 256, np.random.default_rng(1))
+    scene = open_scene(MODEL.kernel, Situation(fitted(seed=seed), np.zeros((0, 2)), 1), 256, np.random.default_rng(1))
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 41), np.linspace(0, 1, 41)), -1).reshape(-1, 2)
     merits = jax.jit(jax.vmap(lambda x: loss.merit(scene, look(MODEL.kernel, scene, x), (), jnp.asarray(1))))
     values = merits(jnp.asarray(grid))

@@ -139,7 +139,9 @@ class Optuna:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.study = optuna.create_study(sampler=sampler(optuna.samplers, start.seed))
-        self.box = {f"x{i}": optuna.distributions.FloatDistribution(*pair) for i, pair in enumerate(start.problem.bounds)}
+        self.box: dict[str, Any] = {
+            f"x{i}": optuna.distributions.FloatDistribution(*pair) for i, pair in enumerate(start.problem.bounds)
+        }
         for x, y in zip(start.X, start.y, strict=True):
             params = dict(zip(self.box, x.tolist(), strict=True))
             self.study.add_trial(optuna.trial.create_trial(params=params, distributions=self.box, value=float(y)))

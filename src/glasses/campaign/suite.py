@@ -14,7 +14,6 @@ seeds = 20                       # 0 .. 19; first_seed = 100 starts later
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +21,8 @@ from typing import Any, NoReturn
 from glasses.campaign.methods import METHODS
 from glasses.campaign.protocols import PROTOCOLS
 from glasses.problems import get
-from glasses.problems.unknown import unknown
+from glasses.tomlfile import TomlFile
+from glasses.unknown import unknown
 
 SUITES = Path(__file__).parent / "suites"
 _KEYS = ("protocol", "methods", "initial", "evaluations", "problems", "seeds", "first_seed")
@@ -77,20 +77,10 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self.text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise ValueError(f"{path} is not text in UTF-8: a suite is a TOML file.") from None
+        self.file = TomlFile(path, "a suite")
 
     def suite(self) -> Suite:
-        try:
-            content = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
-            place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-            line = int(place[1]) if place else len(self.text.splitlines())
-            shown = self.text.splitlines()[line - 1].strip() if self.text.strip() else ""
-            reason = re.sub(r" \(at .*\)", "", str(error))
-            raise ValueError(f"{self.path}, line {line}: {reason} in {shown!r}; a suite is a TOML file.") from None
+        content = self.file.content
         for key in content:
             if key not in (*_KEYS, "name", "runs"):
                 self._refuse(None, key, unknown("key", key, ["name", "runs", *_KEYS]))
@@ -170,16 +160,6 @@ class _Reader:
             self._refuse(where, key, f"expected a whole number of at least {least}, got {given!r}.")
 
     def _refuse(self, index: int | None, key: str, why: str) -> NoReturn:
-        raise ValueError(f"{self.path}, line {self._line(index, key)}, key {key!r}: {why}")
-
-    def _line(self, index: int | None, key: str) -> int:
-        """Where the key stands: in the index-th [[runs]], or above all of them; else where its table begins."""
-        current, begins = -1, 1
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if re.match(r"\s*\[\[\s*runs\s*\]\]", line):
-                current += 1
-                if current == index:
-                    begins = number
-            elif re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line) and current == (-1 if index is None else index):
-                return number
-        return begins
+        if index is None:
+            self.file.refuse(key, why)
+        self.file.refuse(key, why, "runs", index)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import jax
 
-from glasses.lookahead.scene import Scene, Star
+from glasses.lookahead.scene import Scene, Star, if_it_succeeds
 
 
 class Loss(Protocol):
@@ -32,3 +32,8 @@ class Loss(Protocol):
     def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any: ...
 
     def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array: ...
+
+
+def worth(loss: Loss, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
+    """What a search maximises: the merit, lowered by the risk that the evaluation fails."""
+    return if_it_succeeds(loss.merit(scene, star, futures, left), star.safe)

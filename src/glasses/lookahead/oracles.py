@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.scene import Scene, Star, believed_eta, is_close
+from glasses.lookahead.scene import Scene, Star, believed_eta, if_it_succeeds, is_close
 
 
 class World(NamedTuple):
@@ -68,7 +68,7 @@ class KrigingBeliever:
 
         def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             rows, rest, free, eta, places = state
-            score = log_expected_improvement(world.mu, jnp.sqrt(rest), eta)
+            score = if_it_succeeds(log_expected_improvement(world.mu, jnp.sqrt(rest), eta), scene.safe)
             i = jnp.argmax(jnp.where(free, score, -jnp.inf))
             row = (scene.believed[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + noise)
             rest = jnp.maximum(rest - row * row, nugget)
@@ -104,6 +104,7 @@ class LocalPenalization:
         score = log_expected_improvement(world.mu, sd, world.eta)
         if self.softplus:  # g(-Lambda_1), Lambda_1 = eta - EI
             score = jnp.log(jax.nn.softplus(jnp.exp(score) - world.eta))
+        score = if_it_succeeds(score, scene.safe)
         score = score + self.penalty(scene, world, world.star.x, world.star.mu, jnp.sqrt(world.star.var))
         for k in range(scene.pending):
             i = U - scene.pending + k

@@ -11,6 +11,8 @@ Everything a decision compares is computed once here; oracles and losses only ga
 | W | (K + noise I)^-1 k(X, U) | (N, U) | gives k'(x, U) = k(x, U) - k(x, X) W for any new x |
 | eta, noise | | () | best value so far, noise variance |
 | lipschitz, lowest | L, M | () | steepest slope of mu over U (floored) and the smallest mean there, for local penalisation |
+| safe | log P(success) | (U,) | None while nothing has failed |
+| lattice, success | | | the values that can be run, and the model of failures; None where there are none |
 
 A ``Star`` is a putative next point x* seen from the scene: its mean, its variance and its covariance with U. It is a
 differentiable function of x*, and so is every loss built on it as long as the predicted steps are held fixed; they are
@@ -25,8 +27,10 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
+from glasses.lattice import Lattice
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import NUGGET, Posterior, best_value, covariance, joint, mean
+from glasses.surrogate.success import Success, log_success
 
 CLOSE = 1e-6  # two points of the unit cube nearer than this in every coordinate are the same experiment
 
@@ -45,6 +49,9 @@ class Scene(NamedTuple):
     eta: jax.Array
     lipschitz: jax.Array
     lowest: jax.Array
+    safe: jax.Array | None
+    lattice: Lattice | None
+    success: Success | None
 
     @property
     def noise(self) -> jax.Array:
@@ -65,9 +72,18 @@ class Star(NamedTuple):
     cov: jax.Array  # (U,)
     believed_var: jax.Array  # () after the pending points
     believed_cov: jax.Array  # (U,)
+    safe: jax.Array | None  # () log P(success)
 
 
-def build_scene(kernel: Kernel, post: Posterior, places: jax.Array, pending: jax.Array, pending_count: jax.Array) -> Scene:
+def build_scene(
+    kernel: Kernel,
+    post: Posterior,
+    places: jax.Array,
+    pending: jax.Array,
+    pending_count: jax.Array,
+    lattice: Lattice | None = None,
+    success: Success | None = None,
+) -> Scene:
     """The scene over ``places`` (C, d) and the first ``pending_count`` rows of ``pending`` (P, d)."""
     points = jnp.concatenate([places, pending])
     P, U = pending.shape[0], points.shape[0]
@@ -96,7 +112,8 @@ def build_scene(kernel: Kernel, post: Posterior, places: jax.Array, pending: jax
     steepest = jnp.max(jnp.where(real, jnp.sqrt(jnp.sum(slope * slope, axis=1)), 0.0))
     lipschitz = jnp.maximum(steepest, 1e-3 * jnp.sqrt(post.hyper.signal))  # a flat mean would push every step out of the box
     lowest = jnp.minimum(jnp.min(jnp.where(real, mu, jnp.inf)), eta)
-    return Scene(post, points, mu, cov, believed, real, rows, W, eta, lipschitz, lowest)
+    safe = None if success is None else log_success(kernel, success, points)
+    return Scene(post, points, mu, cov, believed, real, rows, W, eta, lipschitz, lowest, safe, lattice, success)
 
 
 def look(kernel: Kernel, scene: Scene, x: jax.Array) -> Star:
@@ -125,7 +142,8 @@ def look(kernel: Kernel, scene: Scene, x: jax.Array) -> Star:
         c = jax.lax.fori_loop(0, P, substitute, jnp.zeros(P))
         believed_var = jnp.maximum(var - c @ c, nugget)
         believed_cov = cov - c @ rows
-    return Star(x, mean(kernel, post, x[None])[0], var, cov, believed_var, believed_cov)
+    safe = None if scene.success is None else log_success(kernel, scene.success, x[None])[0]
+    return Star(x, mean(kernel, post, x[None])[0], var, cov, believed_var, believed_cov, safe)
 
 
 def believed_eta(scene: Scene, mu: jax.Array, eta: jax.Array) -> jax.Array:
@@ -136,7 +154,13 @@ def believed_eta(scene: Scene, mu: jax.Array, eta: jax.Array) -> jax.Array:
 
 def star_at(scene: Scene, i: jax.Array) -> Star:
     """The star at place i of the scene, gathered."""
-    return Star(scene.points[i], scene.mu[i], scene.cov[i, i], scene.cov[i], scene.believed[i, i], scene.believed[i])
+    safe = None if scene.safe is None else scene.safe[i]
+    return Star(scene.points[i], scene.mu[i], scene.cov[i, i], scene.cov[i], scene.believed[i, i], scene.believed[i], safe)
+
+
+def if_it_succeeds(merit: jax.Array, safe: jax.Array | None) -> jax.Array:
+    """A logarithmic merit times the probability that the evaluation succeeds: a failure is worth nothing."""
+    return merit if safe is None else merit + safe
 
 
 def is_close(points: jax.Array, others: jax.Array, real: jax.Array) -> jax.Array:

@@ -1,13 +1,17 @@
-"""``minimize``: the whole loop in one call."""
+"""``minimize``: the whole loop in one call, in this process or over the workers of an executor."""
 
 from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Callable, Generator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from typing import Any, NamedTuple
 
 from glasses.lookahead.loss import Loss
+from glasses.loop.checks import values_of, whole
+from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
 from glasses.search.decision import Search
@@ -22,6 +26,11 @@ def minimize(
     n_initial: int | None = None,
     x0: Any = None,
     y0: Any = None,
+    noise: float | None = None,
+    count_failures: bool = True,
+    catch: type[Exception] | tuple[type[Exception], ...] = Exception,
+    executor: Executor | None = None,
+    workers: int | None = None,
     loss: Loss | None = None,
     model: GaussianProcess | None = None,
     search: Search | None = None,
@@ -31,38 +40,151 @@ def minimize(
 ) -> Result:
     """Minimise ``fun`` over ``bounds`` with ``budget`` evaluations, planning every one of them for all that are left.
 
-    ``fun(x)`` gets an array, or ``fun(**params)`` when the bounds have names. The other arguments are those of
-    ``Optimizer``. ``callback`` is called after each evaluation with the result so far (as ``intermediate_result`` if it has
-    such a parameter, like SciPy's) and stops the run by raising ``StopIteration``. ``verbose`` prints one line per
-    evaluation.
+    ``fun(x)`` gets an array (a list, if some parameters are not floats), or ``fun(**params)`` when the bounds have names.
+    ``executor`` with ``workers``: any ``concurrent.futures.Executor``; as many evaluations run side by side, each decided with
+    the others as pending, and a slow one holds nobody up. ``callback`` is called after each evaluation with the result so far
+    (as ``intermediate_result`` if it has such a parameter, like SciPy's) and stops the run by raising ``StopIteration``.
+    ``verbose`` prints one line per evaluation. The other arguments are those of ``Optimizer``.
 
-    Nothing paid for is lost: a value that is not a finite number ends the run with ``success=False`` and everything before
-    it, and an exception in ``fun`` is passed on with the result so far as its attribute ``result``.
+    An evaluation that raises (one of ``catch``) or does not return a finite number has failed: it is kept in ``failures``,
+    costs budget (unless ``count_failures=False``), keeps the search away from its surroundings and does not end the run.
+    Nothing paid for is lost: whatever else is raised carries the result so far as its attribute ``result``.
     """
     optimizer = Optimizer(
-        bounds, budget=budget, n_initial=n_initial, x0=x0, y0=y0, loss=loss, model=model, search=search, seed=seed
+        bounds,
+        budget=budget,
+        n_initial=n_initial,
+        x0=x0,
+        y0=y0,
+        noise=noise,
+        count_failures=count_failures,
+        loss=loss,
+        model=model,
+        search=search,
+        seed=seed,
     )
+    if executor is None:
+        if workers is not None:
+            raise ValueError(f"workers = {workers!r} needs an executor: executor=concurrent.futures.ProcessPoolExecutor().")
+        outcomes = _one_by_one(optimizer, fun)
+    else:
+        if not callable(getattr(executor, "submit", None)):
+            raise ValueError(f"executor must be a concurrent.futures.Executor, got {executor!r}.")
+        outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1))
     report = Table(optimizer) if verbose else None
+    try:
+        for outcome in outcomes:
+            reason = _tell(optimizer, outcome, catch)
+            if report:
+                report.row(outcome.x, reason)
+            if callback is not None:
+                _call(callback, optimizer.result())
+    except StopIteration:
+        return _ended(optimizer, 99, "`callback` raised `StopIteration`.")
+    except BrokenExecutor as error:
+        waiting = len(optimizer.pending)
+        return _ended(optimizer, 4, f"The executor broke ({error}) with {waiting} evaluations under way, which are lost.")
+    except BaseException as error:
+        error.result = optimizer.record()  # type: ignore[attr-defined]
+        error.add_note(f"{error.result.nfev} evaluations were done before; they are in this exception's `result`.")  # type: ignore[attr-defined]
+        raise
+    finally:
+        outcomes.close()
+    return _ended(optimizer, 3, str(_exhaustion(optimizer))) if optimizer.remaining else optimizer.result()
+
+
+class Outcome(NamedTuple):
+    """What came back from one evaluation."""
+
+    x: Any
+    y: Any = None
+    error: BaseException | None = None
+
+
+def _evaluate(fun: Callable[..., Any], x: Any) -> Any:
+    return fun(**x) if isinstance(x, dict) else fun(x)
+
+
+def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any]) -> Generator[Outcome]:
     while optimizer.remaining:
         try:
             x = optimizer.ask()
-            y = fun(**x) if optimizer.space.names is not None else fun(x)
-        except BaseException as error:
-            error.result = optimizer.record()  # type: ignore[attr-defined]
-            error.add_note(f"{len(optimizer.values)} evaluations were done before; they are in this exception's `result`.")
-            raise
+        except ExhaustedError:
+            return
         try:
-            optimizer.tell(x, y)
-        except ValueError as error:
-            return _ended(optimizer, 2, f"The objective returned something unusable at {x}: {error}")
-        if report:
-            report.row(x)
-        if callback is not None:
-            try:
-                _call(callback, optimizer.result())
-            except StopIteration:
-                return _ended(optimizer, 99, "`callback` raised `StopIteration`.")
-    return optimizer.result()
+            outcome = Outcome(x, _evaluate(fun, x))
+        except Exception as error:
+            outcome = Outcome(x, error=error)
+        yield outcome
+
+
+def _side_by_side(optimizer: Optimizer, fun: Callable[..., Any], executor: Executor, workers: int) -> Generator[Outcome]:
+    running: dict[Future[Any], Any] = {}
+    more = True
+    try:
+        while True:
+            while more and optimizer.remaining and len(running) < workers:
+                try:
+                    x = optimizer.ask()
+                except ExhaustedError:
+                    more = False
+                    break
+                running[executor.submit(_evaluate, fun, x)] = x
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            finished = sorted(done, key=list(running).index)
+            broken = None
+            for future in finished:
+                x = running.pop(future)
+                error = None if future.cancelled() else future.exception()
+                if isinstance(error, BrokenExecutor):
+                    broken = error
+                elif future.cancelled():
+                    yield Outcome(x, error=RuntimeError("cancelled"))
+                else:
+                    yield Outcome(x, error=error) if error else Outcome(x, future.result())
+            if broken is not None:
+                raise broken
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _tell(optimizer: Optimizer, outcome: Outcome, catch: Any) -> str | None:
+    """Record an outcome; the reason if it is a failure."""
+    x, y, error = outcome
+    if error is not None and not isinstance(error, catch):
+        raise error
+    reason = f"{type(error).__name__}: {error}" if error is not None else f"returned {y!r}"
+    try:
+        value = values_of(y, "y", single=True)[0]
+    except ValueError as unusable:
+        reason, value = str(unusable), None
+    if error is None and value is not None:
+        optimizer.tell(x, value)
+        return None
+    if not optimizer.record().failures:
+        warnings.warn(f"The evaluation at {x} failed ({reason}) and is kept as failed; the run goes on.", stacklevel=3)
+    optimizer.tell(x, None, reason=reason)
+    return reason
+
+
+def _workers(executor: Executor, workers: int | None) -> int:
+    if workers is not None:
+        return workers
+    known = getattr(executor, "_max_workers", None)
+    if not isinstance(known, int):
+        raise ValueError("workers must say how many evaluations to run side by side: this executor does not tell.")
+    return known
+
+
+def _exhaustion(optimizer: Optimizer) -> Exception | str:
+    try:
+        optimizer.ask()
+    except ExhaustedError as error:
+        return error
+    return "The run ended before its budget."
 
 
 def _call(callback: Callable[..., Any], result: Result) -> None:
@@ -78,7 +200,7 @@ def _call(callback: Callable[..., Any], result: Result) -> None:
 
 def _ended(optimizer: Optimizer, status: int, message: str) -> Result:
     result = optimizer.result()
-    result.success, result.status, result.message = False, status, message
+    result.success, result.status, result.message = status == 3, status, message
     return result
 
 
@@ -90,13 +212,18 @@ class Table:
         self.start = time.perf_counter()
         print(f"{'eval':>5} {'left':>5} {'value':>13} {'best':>13} {'seconds':>8}  point", flush=True)
 
-    def row(self, x: Any) -> None:
+    def row(self, x: Any, failure: str | None = None) -> None:
         values = self.optimizer.values
-        star = "*" if values[-1] == min(values) else " "
-        point = ", ".join(f"{k}={v:.4g}" for k, v in x.items()) if isinstance(x, dict) else ", ".join(f"{v:.4g}" for v in x)
+        done = self.optimizer.record().nfev
+        best = f"{min(values):13.6g}" if values else f"{'-':>13}"
+        shown = f"{'failed':>13} " if failure else f"{values[-1]:13.6g}{'*' if values[-1] == min(values) else ' '}"
+        pairs = x.items() if isinstance(x, dict) else ((None, value) for value in x)
+        point = ", ".join(f"{name}={_short(value)}" if name else _short(value) for name, value in pairs)
         seconds = time.perf_counter() - self.start
-        print(
-            f"{len(values):5d} {self.optimizer.remaining:5d} "
-            f"{values[-1]:13.6g}{star}{min(values):13.6g} {seconds:8.1f}  {point}",
-            flush=True,
-        )
+        print(f"{done:5d} {self.optimizer.remaining:5d} {shown}{best} {seconds:8.1f}  {point}", flush=True)
+        if failure:
+            print(f"{'':12}{failure}", flush=True)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -13,7 +13,9 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy ships no types
     """SciPy's result fields and ours.
 
     ``x``, ``fun``: the best observed point and its value. ``recommended``: where the model puts the minimum. ``x_iters``,
-    ``func_vals``: every evaluation in order of arrival. ``nfev``: their number. ``nit``: those beyond the initial ones.
+    ``func_vals``: every evaluation that gave a value, in order of arrival. ``nfev``: the number of all of them. ``nit``:
+    those beyond the initial ones.
+    ``failures``: the evaluations that failed, each with its point and reason; they count in ``nfev``.
     ``success``, ``status``, ``message``: how the run ended. ``seed``: what reproduces it. Points have the form the
     objective takes: arrays, or dicts for named bounds.
     """

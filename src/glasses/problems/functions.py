@@ -18,7 +18,7 @@ import numpy as np
 
 from glasses.problems.gp_draw import draw_by_name
 from glasses.problems.problem import Function, Problem, shifted
-from glasses.problems.unknown import unknown
+from glasses.unknown import unknown
 
 
 def sincos(x: np.ndarray) -> float:

@@ -5,9 +5,9 @@
 3. value    the best of the screen, of EI and of the plan, each under its own predicted future
 4. polish   the best few by gradients with their futures held fixed, then value them again under their new future
 
-A myopic loss is valued at every place and polished. The winner is never a point already observed or pending unless the noise
-makes a repetition worth something. One compiled program per stage, loss, data size and horizon size; deterministic given the
-survey.
+A myopic loss is valued at every place and polished. Steps, integers and choices are moved to what can be run before they are
+valued. The winner is never a point already observed or pending unless the noise makes a repetition worth something. One
+compiled program per stage, loss, data size and horizon size; deterministic given the survey.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from glasses.bfgs import minimize_batch
 from glasses.compilation import program
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.loss import Loss
+from glasses.lattice import snap
+from glasses.lookahead.loss import Loss, worth
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
-from glasses.lookahead.scene import Scene, Star, believed_eta, is_close, look, star_at
+from glasses.lookahead.scene import Scene, Star, believed_eta, if_it_succeeds, is_close, look, star_at
 from glasses.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
-from glasses.search.decision import Decision, Valued, conclude
+from glasses.search.decision import Decision, Situation, Valued, conclude
 from glasses.search.survey import cover, neighbourhood, separated_best, survey
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior
+from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,9 @@ class Cascade:
                 f"A cascade narrows: polished <= valued <= places, got {self.polished}, {self.valued}, {self.places}."
             )
 
-    def decide(
-        self, loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, left: int, rng: np.random.Generator
-    ) -> Decision:
-        scene = open_scene(kernel, post, pending, self.places, rng)
-        n = min(planned(loss, left), self.places)
+    def decide(self, loss: Loss, kernel: Kernel, situation: Situation, rng: np.random.Generator) -> Decision:
+        scene = open_scene(kernel, situation, self.places, rng)
+        n = min(planned(loss, situation.left), self.places)
         size, left_now = horizon_size(n), np.asarray(n)
         if not loss.looks_ahead:
             return conclude(scene, _best_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished))
@@ -73,13 +72,17 @@ def planned(loss: Loss, left: int) -> int:
     return min(left, MAX_HORIZON if loss.steps is None else min(loss.steps, MAX_HORIZON))
 
 
-def open_scene(kernel: Kernel, post: Posterior, pending: np.ndarray, places: int, rng: np.random.Generator) -> Scene:
-    """Survey the cube for one decision."""
+def open_scene(kernel: Kernel, situation: Situation, places: int, rng: np.random.Generator) -> Scene:
+    """Survey the cube for one decision; of a small finite space, all of it."""
+    post, pending, _, lattice, success, every = situation
     d = post.X.shape[1]
     room = pending_size(len(pending))
     filled = pad_rows(pending.reshape(-1, d), room)
     near = neighbourhood(d, max(16, places // 8), rng)
-    return survey(post, cover(d, places, rng), near, filled, np.asarray(len(pending)), kernel=kernel, starts=8)
+    spread = cover(d, places, rng) if every is None else np.resize(every, (places, d))
+    jumps = None if lattice is None else rng.random(near.shape)
+    count = np.asarray(len(pending))
+    return survey(post, spread, near, jumps, filled, count, lattice, success, kernel=kernel, starts=8)
 
 
 @program
@@ -90,7 +93,7 @@ def _best_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, p
     together = None if scene.pending else 64  # an expectation over pending points factorises: one matrix at a time
 
     def merit_at(star: Star) -> jax.Array:
-        return loss.merit(scene, star, (), left)
+        return worth(loss, scene, star, (), left)
 
     def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.lax.map(jax.value_and_grad(lambda x: -merit_at(look(kernel, scene, x))), X, batch_size=together)
@@ -101,8 +104,12 @@ def _best_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, p
     d = candidates.shape[1]
     first = candidates[separated_best(merit, candidates, polished)]
     found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=30, first_step=0.01)
-    after = jnp.where(forbidden(scene, found.x), -jnp.inf, -found.f)
-    all_merit, all_x = jnp.concatenate([after, merit]), jnp.concatenate([found.x, candidates])
+    best, value = found.x, -found.f
+    if scene.lattice is not None:
+        best = snap(scene.lattice, found.x)
+        value = jax.lax.map(lambda x: merit_at(look(kernel, scene, x)), best, batch_size=together)
+    after = jnp.where(forbidden(scene, best) | jnp.isnan(value), -jnp.inf, value)
+    all_merit, all_x = jnp.concatenate([after, merit]), jnp.concatenate([best, candidates])
     winner = jnp.argmax(all_merit)
     star = look(kernel, scene, all_x[winner])
     return Valued(star.x[None], all_merit[winner][None], star.mu[None], jnp.sqrt(star.var)[None], jnp.zeros((1, 0), int))
@@ -115,13 +122,15 @@ def _screen(scene: Scene, left: jax.Array, *, size: int, count: int) -> jax.Arra
     taken = forbidden(scene, candidates)
     eta = believed_eta(scene, scene.mu, scene.eta)
     log_ei = log_expected_improvement(scene.mu, jnp.sqrt(jnp.diagonal(scene.believed)), eta)[: candidates.shape[0]]
+    if scene.safe is not None:
+        log_ei = if_it_succeeds(log_ei, scene.safe[: candidates.shape[0]])
     log_ei = jnp.where(taken, -jnp.inf, log_ei)
     coarse = Glasses(KrigingBeliever(), QMC(16))
     plan = coarse.futures(scene, star_at(scene, jnp.argmax(log_ei)), left, size)
     third = max(1, count // 3)
     on_plan = jnp.zeros(candidates.shape[0]).at[plan].add(jnp.arange(size - 1) + 2 <= jnp.minimum(left, 1 + third)) > 0
     hopeful = jax.lax.top_k(jnp.where(on_plan & ~taken, jnp.inf, log_ei), min(4 * count, candidates.shape[0]))[1]
-    merit = jax.lax.map(lambda i: coarse.merit(scene, star_at(scene, i), plan, left), hopeful)
+    merit = jax.lax.map(lambda i: worth(coarse, scene, star_at(scene, i), plan, left), hopeful)
     best_by_ei = log_ei[hopeful] >= jax.lax.top_k(log_ei, third)[0][-1]
     bonus = jnp.where(best_by_ei, 2e3, 0.0) + jnp.where(on_plan[hopeful], 1e3, 0.0)
     best = jax.lax.top_k(jnp.where(taken[hopeful], -jnp.inf, jnp.maximum(merit, -900.0) + bonus), count)[1]
@@ -135,7 +144,7 @@ def _value(scene: Scene, X: jax.Array, count: jax.Array, left: jax.Array, *, ker
     def value(x: jax.Array) -> Valued:
         star = look(kernel, scene, x)
         futures = loss.futures(scene, star, left, size)
-        return Valued(x, loss.merit(scene, star, futures, left), star.mu, jnp.sqrt(star.var), futures)
+        return Valued(x, worth(loss, scene, star, futures, left), star.mu, jnp.sqrt(star.var), futures)
 
     shapes = jax.eval_shape(value, X[0])
     M = X.shape[0]
@@ -158,14 +167,14 @@ def _polish(scene: Scene, valued: Valued, left: jax.Array, *, kernel: Kernel, lo
     def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
         def one(args: tuple[jax.Array, Any]) -> tuple[jax.Array, jax.Array]:
             x, future = args
-            return value_and_slope(lambda x: -loss.merit(scene, look(kernel, scene, x), future, left), x)
+            return value_and_slope(lambda x: -worth(loss, scene, look(kernel, scene, x), future, left), x)
 
         return jax.lax.map(one, (X, frozen))
 
     d, size = valued.x.shape[1], valued.futures.shape[-1] + 1
     passes = 8 if size <= 32 else 4  # far ahead the loss is flat: more passes were measured to find nothing
     found = minimize_batch(descend, valued.x[top], jnp.zeros(d), jnp.ones(d), passes=passes, first_step=0.01)
-    return valued.x.at[:count].set(found.x)
+    return valued.x.at[:count].set(snap(scene.lattice, found.x))
 
 
 def value_and_slope(f: Callable[[jax.Array], jax.Array], x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -176,9 +185,12 @@ def value_and_slope(f: Callable[[jax.Array], jax.Array], x: jax.Array) -> tuple[
 
 
 def forbidden(scene: Scene, X: jax.Array) -> jax.Array:
-    """Which rows of X repeat an experiment that is done or pending, while evaluations are exact."""
+    """Which rows of X repeat an experiment that failed, or while evaluations are exact one that is done or pending."""
     done = jnp.arange(scene.post.X.shape[0]) < scene.post.observed
     again = is_close(X, scene.post.X, done)
     if scene.pending:
         again = again | is_close(X, scene.points[-scene.pending :], scene.real[-scene.pending :])
-    return again & (scene.noise < NEGLIGIBLE_NOISE)
+    again = again & (scene.noise < NEGLIGIBLE_NOISE)
+    if scene.success is not None:
+        again = again | is_close(X, scene.success.X, scene.success.failed)
+    return again

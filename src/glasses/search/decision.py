@@ -1,4 +1,4 @@
-"""What a search returns: the next point, its merit and the steps predicted to follow it."""
+"""What a search is given and what it returns: the next point, its merit and the steps predicted to follow it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,23 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from glasses.lattice import Lattice
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.scene import Scene
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
+from glasses.surrogate.success import Success
+
+
+class Situation(NamedTuple):
+    """Everything that is known when a decision is made, in the unit cube and standardised outputs."""
+
+    post: Posterior
+    pending: np.ndarray  # (P, d)
+    left: int  # evaluations, the one being decided included
+    lattice: Lattice | None = None
+    success: Success | None = None  # None while nothing has failed
+    every: np.ndarray | None = None  # all configurations of a small finite space
 
 
 class Valued(NamedTuple):
@@ -50,6 +63,4 @@ class Search(Protocol):
     @property
     def places(self) -> int: ...
 
-    def decide(
-        self, loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, left: int, rng: np.random.Generator
-    ) -> Decision: ...
+    def decide(self, loss: Loss, kernel: Kernel, situation: Situation, rng: np.random.Generator) -> Decision: ...

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from glasses.compilation import program
-from glasses.lookahead.loss import Loss
+from glasses.lattice import snap
+from glasses.lookahead.loss import Loss, worth
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import horizon_size
 from glasses.search.cascade import forbidden, open_scene, planned
-from glasses.search.decision import Decision, Valued, conclude
+from glasses.search.decision import Decision, Situation, Valued, conclude
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import Posterior
 
 _WORST = 1e12
 
@@ -41,19 +41,17 @@ class Direct:
         if not (isinstance(self.places, int) and self.places >= 16):
             raise ValueError(f"places must be a whole number of at least 16, got {self.places!r}.")
 
-    def decide(
-        self, loss: Loss, kernel: Kernel, post: Posterior, pending: np.ndarray, left: int, rng: np.random.Generator
-    ) -> Decision:
+    def decide(self, loss: Loss, kernel: Kernel, situation: Situation, rng: np.random.Generator) -> Decision:
         from scipy.optimize import direct
 
-        scene = open_scene(kernel, post, pending, self.places, rng)
-        n = np.asarray(min(planned(loss, left), self.places))
+        scene = open_scene(kernel, situation, self.places, rng)
+        n = np.asarray(min(planned(loss, situation.left), self.places))
         size = horizon_size(int(n))
 
         def value(x: np.ndarray) -> float:
             return float(_loss_at(scene, x, n, kernel=kernel, loss=loss, size=size)[0])
 
-        d = post.X.shape[1]
+        d = situation.post.X.shape[1]
         samples = self.evaluations
         found = direct(
             value, [(0.0, 1.0)] * d, maxfun=samples, maxiter=samples, locally_biased=self.locally_biased, vol_tol=0.0
@@ -63,10 +61,11 @@ class Direct:
 
 @program
 def _loss_at(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> tuple[jax.Array, Valued]:
-    """The loss at one point, up to a constant, and the point as a valued one."""
+    """The loss at one point (of the lattice, the nearest), up to a constant, and the point as a valued one."""
+    x = snap(scene.lattice, x)
     star = look(kernel, scene, x)
     futures = loss.futures(scene, star, left, size)
-    merit = loss.merit(scene, star, futures, left)
+    merit = worth(loss, scene, star, futures, left)
     value = -jnp.exp(merit) if loss.is_gain else -merit
     value = jnp.where(jnp.isfinite(value) & ~forbidden(scene, x[None])[0], value, _WORST)
     steps = jnp.zeros((1, 0), int) if isinstance(futures, tuple) else futures[None]

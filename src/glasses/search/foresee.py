@@ -7,21 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from glasses.compilation import program
+from glasses.lookahead.loss import worth
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import MAX_HORIZON, horizon_size
 from glasses.search.cascade import open_scene
-from glasses.search.decision import Decision, Valued, conclude
+from glasses.search.decision import Decision, Situation, Valued, conclude
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import Posterior
 
 
-def foresee(
-    kernel: Kernel, post: Posterior, x: np.ndarray, pending: np.ndarray, left: int, rng: np.random.Generator
-) -> Decision:
+def foresee(kernel: Kernel, situation: Situation, x: np.ndarray, rng: np.random.Generator) -> Decision:
     """The steps a kriging believer predicts after x, for all evaluations left."""
-    scene = open_scene(kernel, post, pending, 256, rng)
-    n = min(left, MAX_HORIZON)
+    scene = open_scene(kernel, situation, 256, rng)
+    n = min(situation.left, MAX_HORIZON)
     return conclude(scene, _foresee(scene, x, np.asarray(n), kernel=kernel, size=horizon_size(n)))
 
 
@@ -29,5 +27,5 @@ def foresee(
 def _foresee(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, size: int) -> Valued:
     loss, star = Glasses(), look(kernel, scene, x)
     futures = loss.futures(scene, star, left, size)
-    merit = loss.merit(scene, star, futures, left)
+    merit = worth(loss, scene, star, futures, left)
     return Valued(x[None], merit[None], star.mu[None], jnp.sqrt(star.var)[None], futures[None])

@@ -9,9 +9,13 @@ import jax.numpy as jnp
 
 from glasses.bfgs import minimize_batch
 from glasses.compilation import program
+from glasses.lattice import Lattice, snap
 from glasses.search.survey import separated_best
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, marginals, mean
+from glasses.surrogate.success import Success, log_success
+
+_EVEN = -0.6931471805599453  # log 1/2
 
 
 class Lowest(NamedTuple):
@@ -23,11 +27,18 @@ class Lowest(NamedTuple):
 
 
 @program
-def lowest_mean(post: Posterior, spread: jax.Array, *, kernel: Kernel) -> Lowest:
-    """argmin mu over the cube: from the best observed points and the best of ``spread``, by gradients."""
+def lowest_mean(
+    post: Posterior, spread: jax.Array, lattice: Lattice | None, success: Success | None, *, kernel: Kernel
+) -> Lowest:
+    """argmin mu over what can be run: from the best observed points and the best of ``spread``, by gradients.
+
+    Where evaluations fail more often than not, nothing is recommended.
+    """
     real = jnp.arange(post.X.shape[0]) < post.observed
-    starts = jnp.concatenate([post.X, spread])
+    starts = jnp.concatenate([post.X, snap(lattice, spread)])
     usable = jnp.concatenate([real, jnp.ones(spread.shape[0], bool)])
+    if success is not None:
+        usable = usable & (jnp.concatenate([real, log_success(kernel, success, spread) > _EVEN]))
     value = jnp.where(usable, mean(kernel, post, starts), jnp.inf)
     first = jnp.concatenate([starts[jnp.argmin(value)][None], starts[separated_best(-value, starts, 8)]])
 
@@ -37,7 +48,14 @@ def lowest_mean(post: Posterior, spread: jax.Array, *, kernel: Kernel) -> Lowest
 
     d = spread.shape[1]
     found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=40, first_step=0.02, tolerance=1e-10)
-    x = found.x[jnp.argmin(found.f)]
+    last = found.f
+    ends = found.x
+    if lattice is not None or success is not None:
+        ends = jnp.concatenate([snap(lattice, found.x), first])
+        risky = jnp.zeros(ends.shape[0], bool) if success is None else log_success(kernel, success, ends) <= _EVEN
+        risky = risky.at[found.x.shape[0]].set(False)  # the best start is an evaluation that succeeded, or as likely to
+        last = jnp.where(risky, jnp.inf, mean(kernel, post, ends))
+    x = ends[jnp.argmin(last)]
     mu, sd = marginals(kernel, post, x[None])
     return Lowest(x, mu[0], sd[0])
 

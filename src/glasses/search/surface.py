@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from glasses.compilation import program
-from glasses.lookahead.loss import Loss
+from glasses.lookahead.loss import Loss, worth
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import horizon_size, pad_rows
 from glasses.search.cascade import planned
@@ -31,6 +30,6 @@ def gains_at(loss: Loss, kernel: Kernel, scene: Scene, X: np.ndarray, left: int)
 def _merits(scene: Scene, X: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> jax.Array:
     def merit(x: jax.Array) -> jax.Array:
         star = look(kernel, scene, x)
-        return jnp.asarray(loss.merit(scene, star, loss.futures(scene, star, left, size), left))
+        return worth(loss, scene, star, loss.futures(scene, star, left, size), left)
 
     return jax.lax.map(merit, X)

@@ -1,8 +1,8 @@
 """The survey that opens a decision: where the future may go, as the scene that losses are valued on.
 
 Places: an even cover of the cube (a Sobol set, shifted), points around the best observation at scales from a third of the
-cube down to 1e-4, and the local maxima of EI, polished by gradients from the best well-separated places. The pending points
-come last.
+cube down to 1e-4 (on a lattice: neighbouring values, exchanged choices), and the local maxima of EI, polished by gradients from
+the best well-separated places; all of them on the lattice where there is one. The pending points come last.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import numpy as np
 from glasses.bfgs import minimize_batch
 from glasses.compilation import program
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.scene import Scene, build_scene
+from glasses.lattice import Lattice, moved, snap
+from glasses.lookahead.scene import Scene, build_scene, if_it_succeeds
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, best_value, condition, marginals, mean
+from glasses.surrogate.success import Success, log_success
 
 _SEPARATION = 0.05  # starts of a polish are at least this far apart (largest coordinate)
 
@@ -53,8 +55,11 @@ def survey(
     post: Posterior,
     spread: jax.Array,
     offsets: jax.Array,
+    jumps: jax.Array | None,
     pending: jax.Array,
     pending_count: jax.Array,
+    lattice: Lattice | None,
+    success: Success | None,
     *,
     kernel: Kernel,
     starts: int,
@@ -63,8 +68,8 @@ def survey(
     real = jnp.arange(post.X.shape[0]) < post.observed
     eta = best_value(kernel, post)
     best = post.X[jnp.argmin(jnp.where(real, mean(kernel, post, post.X), jnp.inf))]
-    local = jnp.clip(best + offsets, 0.0, 1.0)
-    places = jnp.concatenate([spread, local])
+    local = moved(lattice, best, offsets, jumps)
+    places = jnp.concatenate([snap(lattice, spread), local])
 
     def believe(k: int, post: Posterior) -> Posterior:
         extended = condition(kernel, post, pending[k], mean(kernel, post, pending[k][None])[0])
@@ -77,7 +82,8 @@ def survey(
 
     def log_ei(X: jax.Array) -> jax.Array:
         mu, sd = marginals(kernel, believed, X)
-        return log_expected_improvement(mu, sd, level)
+        value = log_expected_improvement(mu, sd, level)
+        return value if success is None else if_it_succeeds(value, log_success(kernel, success, X))
 
     def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
         value, pull = jax.vjp(lambda X: -log_ei(X), X)  # each value depends on its own row alone
@@ -86,4 +92,5 @@ def survey(
     first = places[separated_best(log_ei(places), places, starts)]
     d = places.shape[1]
     found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=30, first_step=0.02, tolerance=1e-6)
-    return build_scene(kernel, post, jnp.concatenate([places, found.x]), pending, pending_count)
+    everywhere = jnp.concatenate([places, snap(lattice, found.x)])
+    return build_scene(kernel, post, everywhere, pending, pending_count, lattice, success)

@@ -54,7 +54,7 @@ class Posterior(NamedTuple):
 
 def covariance(kernel: Kernel, hyper: Hyper, A: jax.Array, B: jax.Array) -> jax.Array:
     """Prior covariance k(A, B) of the latent function, (n, m)."""
-    return hyper.signal * kernel.correlation(squared_distance(A, B, hyper.lengthscale)) + hyper.bias
+    return hyper.signal * kernel.correlation(squared_distance(kernel, A, B, hyper.lengthscale)) + hyper.bias
 
 
 def observed_covariance(kernel: Kernel, hyper: Hyper, X: jax.Array, count: jax.Array) -> jax.Array:

@@ -1,0 +1,56 @@
+"""What the front door accepts: numbers, values and seeds, refused with a sentence where they are not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+LARGEST = 1e100
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed, or a fresh one."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    return whole("seed", seed, 0)
+
+
+def values_of(y: Any, what: str, single: bool) -> list[float | None]:
+    """One value per point; None for an evaluation that failed: told as None, NaN or infinite."""
+    if single and not (isinstance(y, list | tuple | np.ndarray) and np.ndim(y) == 1 and len(y) == 1):
+        return [_value(y, what)]
+    if isinstance(y, str | bytes):
+        raise ValueError(f"{what} must be a number, got the text {y!r}.")
+    try:
+        given = list(y)
+    except TypeError:
+        given = [y]
+    return [_value(each, what if single else f"{what}[{i}]") for i, each in enumerate(given)]
+
+
+def _value(value: Any, what: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, str | bytes | bool | np.bool_) or np.iscomplexobj(value):
+        raise ValueError(f"{what} must be a number, got {value!r}.")
+    try:
+        number = float(np.asarray(value, dtype=float).reshape(()))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{what} must be one number per point, got {value!r}.") from None
+    if not math.isfinite(number):
+        return None
+    if abs(number) > LARGEST:
+        raise ValueError(
+            f"{what} = {number:g} is beyond {LARGEST:g} in size and would hide every other value: "
+            f"rescale or clip the objective."
+        )
+    return number

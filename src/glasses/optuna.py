@@ -1,0 +1,285 @@
+"""``GlassesSampler``: the look-ahead inside Optuna. Needs Optuna 5 (``pip install 'glasses[study]'``).
+
+Optuna never tells a sampler how many trials are to come, so the budget is the sampler's own argument. A decision is a pure
+function of (seed, the study's trials, the budget): the sampler carries no state from one trial to the next.
+
+What each trial means to it:
+    COMPLETE   an evaluation; if a constraint is violated, one that failed
+    FAIL       a failed evaluation: the search keeps away from its surroundings. A lost one that was queued again is ignored
+    PRUNED     costs budget, teaches nothing
+    RUNNING    pending, until it is older than ``stale_after``
+
+Workers decide at the same time, perhaps in different processes. Each publishes its point in the storage and then looks again:
+whoever finds a point of a trial with a lower number that it did not know of decides once more with that one as pending. Both
+publish before they look, so at least one of two sees the other, and no two workers run the same configuration by accident.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import zlib
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+try:
+    import optuna
+except ImportError as error:  # pragma: no cover
+    raise ImportError("glasses.optuna needs Optuna 5: pip install 'glasses[study]'.", name="optuna") from error
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from glasses.lookahead.loss import Loss
+from glasses.loop.checks import LARGEST, checked_seed, whole
+from glasses.loop.ledger import ExhaustedError
+from glasses.loop.optimizer import Optimizer, usual_initial
+from glasses.parameters import Choice, Float, Int, Parameter
+from glasses.search.decision import Search
+from glasses.space import Space
+from glasses.surrogate.fit import GaussianProcess
+
+POINT = "glasses:point"  # system attribute of a running trial: its point, before the parameters are set one by one
+LOST = "glasses:lost"  # system attribute of a failed trial whose worker died: it says nothing about the point
+_TRIES = 16
+
+_logger = optuna.logging.get_logger(__name__)
+
+
+class GlassesSampler(BaseSampler):
+    """Suggests each trial for the whole rest of the budget.
+
+    ``budget``: all trials of the study, those done included; beyond it every trial is planned as the last one. ``seed``: same
+    seed and same trials, same suggestions, in any process; without one a seed is drawn and kept in ``.seed``. ``n_initial``,
+    ``noise``, ``count_failures``, ``loss``, ``model``, ``search``: as in ``glasses.Optimizer``. ``search_space``: if the
+    parameters are known beforehand, the first trials follow a space-filling design; otherwise the first one is random.
+    ``stale_after``: seconds after which a running trial is taken for lost; by default ten times the longest finished one, at
+    least a minute. Parameters that not every trial has (conditional ones, changing ranges) are sampled independently.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int,
+        seed: int | None = None,
+        n_initial: int | None = None,
+        noise: float | None = None,
+        count_failures: bool = True,
+        loss: Loss | None = None,
+        model: GaussianProcess | None = None,
+        search: Search | None = None,
+        search_space: Mapping[str, BaseDistribution] | None = None,
+        stale_after: float | None = None,
+        warn_independent_sampling: bool = True,
+    ) -> None:
+        self.budget = whole("budget", budget, 1)
+        self.seed = checked_seed(seed)
+        self._n_initial = n_initial if n_initial is None else whole("n_initial", n_initial, 1)
+        if stale_after is not None and not stale_after > 0:
+            raise ValueError(f"stale_after must be a number of seconds above 0, got {stale_after!r}.")
+        self._stale_after = stale_after
+        self._count_failures = count_failures
+        self._settings: dict[str, Any] = {"noise": noise, "loss": loss, "model": model, "search": search}
+        Optimizer([(0, 1)], budget=1, seed=0, count_failures=count_failures, **self._settings)  # refuses what it must now
+        self._given = None if search_space is None else dict(search_space)
+        self._common = IntersectionSearchSpace()
+        self._warn = warn_independent_sampling
+        self._warned: set[str] = set()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def reseed_rng(self) -> None:
+        """Nothing to do: no random state is carried, and parallel workers are told apart by their trials."""
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        found = self._common.calculate(study) if self._given is None else self._given
+        return {name: each for name, each in found.items() if not each.single() and parameter_of(each) is not None}
+
+    def sample_relative(self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> dict[str, Any]:
+        self._raise_error_if_multi_objective(study)
+        if not search_space:
+            return {}
+        with self._lock:  # threads of one process take turns
+            for _ in range(_TRIES):
+                known = self._running_points(study, trial, search_space)
+                params = self._suggest(study, trial, search_space, known)
+                internal = {name: search_space[name].to_internal_repr(value) for name, value in params.items()}
+                study._storage.set_trial_system_attr(trial._trial_id, POINT, internal)
+                now = self._running_points(study, trial, search_space)
+                if all(number > trial.number or known.get(number) == point for number, point in now.items()):
+                    break
+            return params
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        self._raise_error_if_multi_objective(study)
+        if self._warn and param_name not in self._warned and trial.number > 0:
+            self._warned.add(param_name)
+            _logger.warning(
+                f"{param_name} is sampled independently: not every trial has it with the same range. "
+                "warn_independent_sampling=False hides this."
+            )
+        u = np.random.default_rng([self.seed, trial.number, zlib.crc32(param_name.encode())]).random()
+        parameter = parameter_of(param_distribution)
+        if parameter is None:  # a range too wide or too narrow for the unit interval
+            return _plain_sample(param_distribution, u)
+        return parameter.value(float(parameter.from_unit(np.array([u]))[0]))
+
+    def optimizer(
+        self,
+        study: Study,
+        search_space: Mapping[str, BaseDistribution] | None = None,
+        deciding: FrozenTrial | None = None,
+    ) -> Optimizer:
+        """Everything the study knows as a ``glasses.Optimizer``, for its ``plan()``, ``result()`` and ``predict()``.
+
+        Values are those to be minimised: for a study that maximises, the negated ones. ``deciding``: a running trial whose
+        point is not decided yet.
+        """
+        space = search_space or self._given or {k: v for k, v in self._common.calculate(study).items() if not v.single()}
+        if not space:
+            raise ValueError("There is no parameter that all trials share: finish a trial first, or give search_space.")
+        return self._optimizer(study, deciding, dict(space), self._running_points(study, deciding, dict(space)))
+
+    def _suggest(
+        self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution], running: dict[int, dict[str, float]]
+    ) -> dict[str, Any]:
+        optimizer = self._optimizer(study, trial, space, running)
+        try:
+            return optimizer.ask()
+        except ExhaustedError:  # Optuna wants its trial: the best known configuration once more
+            _logger.warning("Every configuration of this space is evaluated or running; the best one is suggested again.")
+            return optimizer.record().x or dict(optimizer.pending[0])
+
+    def _optimizer(
+        self,
+        study: Study,
+        trial: FrozenTrial | None,
+        distributions: dict[str, BaseDistribution],
+        running: dict[int, dict[str, float]],
+    ) -> Optimizer:
+        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+        trials = [each for each in study.get_trials(deepcopy=False) if trial is None or each.number != trial.number]
+        again = {number for each in trials for number in each.system_attrs.get("retry_history", [])}
+        points, values, spent, failures = [], [], len(running), 0
+        for each in trials:
+            if each.state not in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL):
+                continue
+            if each.state == TrialState.FAIL and (each.number in again or LOST in each.system_attrs):
+                continue
+            failed = each.state == TrialState.FAIL or any(value > 0 for value in each.constraints.values())
+            failures += failed
+            spent += not failed
+            if each.state == TrialState.PRUNED or not _within(each, distributions):
+                continue
+            points.append({name: each.params[name] for name in distributions})
+            values.append(None if failed or each.value is None or abs(each.value) > LARGEST else sign * each.value)
+        spent += max(0, failures - (0 if self._count_failures else self.budget))
+        left = max(1 if trial is not None else 0, self.budget - spent)
+        parameters = {name: parameter_of(each) for name, each in distributions.items()}
+        initial = usual_initial(Space(parameters), self.budget) if self._n_initial is None else self._n_initial
+        optimizer = Optimizer(
+            parameters,
+            budget=max(1, len(points) + len(running) + left),
+            n_initial=min(initial, max(1, len(points) + len(running) + left)),
+            seed=self.seed,
+            **self._settings,
+        )
+        if points:
+            optimizer.tell(points, values)
+        if running:
+            optimizer.mark_pending(
+                [
+                    {name: distributions[name].to_external_repr(value) for name, value in point.items()}
+                    for point in running.values()
+                ]
+            )
+        return optimizer
+
+    def _running_points(
+        self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]
+    ) -> dict[int, dict[str, float]]:
+        """The points, in Optuna's internal numbers, of the other trials that are running and not stale, by trial number."""
+        trials = study.get_trials(deepcopy=False)
+        limit = datetime.now() - timedelta(seconds=min(self._patience(trials), 3e9))
+        points = {}
+        for each in trials:
+            if each.state != TrialState.RUNNING or (trial is not None and each.number == trial.number):
+                continue
+            if each.datetime_start is not None and each.datetime_start < limit:
+                continue
+            if distributions.keys() <= each.params.keys():
+                point = {name: distributions[name].to_internal_repr(each.params[name]) for name in distributions}
+            else:
+                point = each.system_attrs.get(POINT, {})
+            if point.keys() == distributions.keys() and all(distributions[n]._contains(v) for n, v in point.items()):
+                points[each.number] = point
+        return points
+
+    def _patience(self, trials: Iterable[FrozenTrial]) -> float:
+        if self._stale_after is not None:
+            return self._stale_after
+        longest = max((each.duration.total_seconds() for each in trials if each.duration is not None), default=math.inf)
+        return max(60.0, 10.0 * longest)
+
+
+def parameter_of(distribution: BaseDistribution) -> Parameter | None:
+    """Optuna's distribution as a parameter, or None if it cannot vary or cannot be resolved."""
+    try:
+        if isinstance(distribution, FloatDistribution):
+            return Float(distribution.low, distribution.high, distribution.log, distribution.step)
+        if isinstance(distribution, IntDistribution):
+            step = None if distribution.step == 1 else distribution.step
+            return Int(distribution.low, distribution.high, distribution.log, step)
+        if isinstance(distribution, CategoricalDistribution):
+            return Choice(distribution.choices)
+    except ValueError:
+        return None
+    return None
+
+
+def distribution_of(parameter: Parameter) -> BaseDistribution:
+    """A parameter as Optuna's distribution."""
+    if isinstance(parameter, Float):
+        return FloatDistribution(parameter.low, parameter.top, parameter.log, parameter.step)
+    if isinstance(parameter, Int):
+        return IntDistribution(parameter.low, parameter.top, parameter.log, parameter.step or 1)
+    return CategoricalDistribution(parameter.values)
+
+
+def _within(trial: FrozenTrial, distributions: dict[str, BaseDistribution]) -> bool:
+    """Whether the trial is a point of this space."""
+    for name, distribution in distributions.items():
+        if name not in trial.params:
+            return False
+        try:
+            if not distribution._contains(distribution.to_internal_repr(trial.params[name])):
+                return False
+        except (TypeError, ValueError):
+            return False
+    return True
+
+
+def _plain_sample(distribution: BaseDistribution, u: float) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[int(u * len(distribution.choices))]
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    if isinstance(distribution, IntDistribution):
+        return min(
+            distribution.low + int(u * ((distribution.high - distribution.low) // distribution.step + 1)) * distribution.step,
+            distribution.high,
+        )
+    return min(distribution.low + u * (distribution.high - distribution.low), distribution.high)

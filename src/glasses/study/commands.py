@@ -1,0 +1,229 @@
+"""The commands of a study: ``glasses new, run, worker, ask, tell, show, plot, export``. Imports are made when one is called."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glasses.study.keeper import Keeper
+
+_NEGATIVE = re.compile(r"^-(\d|\.\d|inf|nan)")  # -1e-3 is a value and not an option
+
+
+def add_study_commands(commands: Any) -> None:
+    """Add them to the parser of the command line."""
+
+    def add(name: str, words: str, examples: str, action: Any) -> argparse.ArgumentParser:
+        parser = commands.add_parser(
+            name,
+            help=words,
+            description=f"{words[0].upper()}{words[1:]}.",
+            epilog=f"examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        file = parser.add_argument("file", type=Path, help="the study file")
+        file.complete = {"bash": "_shtab_compgen_files", "zsh": "_files -g '*.toml'", "tcsh": "f"}  # type: ignore[attr-defined]
+        parser.set_defaults(action=action)
+        return parser
+
+    add("new", "write a study file to start from", "  glasses new study.toml", _new)
+
+    run = add(
+        "run",
+        "evaluate until the budget is spent; run again to go on",
+        "  glasses run study.toml\n  glasses run study.toml --most 5        only five evaluations now",
+        _run,
+    )
+    worker = add(
+        "worker",
+        "like run, beside any number of others, on any machine that reaches the database",
+        "  for i in 1 2 3 4; do glasses worker study.toml & done; wait",
+        _run,
+    )
+    for each in (run, worker):
+        each.add_argument("--most", type=int, metavar="N", help="stop after N evaluations of this worker")
+        each.add_argument(
+            "--patience", type=float, default=3600.0, metavar="S", help="seconds to wait for an unreachable database (3600)"
+        )
+
+    ask = add(
+        "ask",
+        "the next experiment, to be done by hand",
+        "  glasses ask study.toml\n  glasses ask study.toml -n 3 --format json",
+        _ask,
+    )
+    ask.add_argument("-n", type=int, default=1, help="how many (1)")
+    _format(ask, "table", "json")
+
+    tell = add(
+        "tell",
+        "the result of an experiment",
+        "  glasses tell study.toml 0.83                                  the one experiment that is open\n"
+        "  glasses tell study.toml --trial 7 0.83\n"
+        "  glasses tell study.toml --trial 8 --failed\n"
+        "  glasses tell study.toml --at gain=3.5 --at solver=rk4 0.91    one that nobody asked for\n"
+        "  glasses tell study.toml --csv results.csv                     columns: value, and trial or every parameter\n"
+        "  glasses tell study.toml                                       be asked for each open one",
+        _tell,
+    )
+    tell._negative_number_matcher = _NEGATIVE
+    tell.add_argument("value", nargs="?", help="the measured number, or `failed`")
+    tell.add_argument("--trial", type=int, metavar="N", help="which experiment")
+    tell.add_argument("--at", action="append", metavar="NAME=VALUE", help="where, for a point that nobody asked for")
+    tell.add_argument("--failed", action="store_true", help="the experiment failed")
+    tell.add_argument("--csv", type=Path, metavar="FILE", help="read results from a CSV file")
+
+    show = add(
+        "show",
+        "state, best, recommended and plan",
+        "  glasses show study.toml\n  glasses show study.toml --format json | jq .best",
+        _show,
+    )
+    show.add_argument("--no-plan", action="store_true", help="leave out what needs the model: quicker")
+    _format(show, "table", "json")
+
+    plot = add(
+        "plot",
+        "draw convergence, the model through the recommended point, and the plan",
+        "  glasses plot study.toml\n  glasses plot study.toml --out picture.svg",
+        _plot,
+    )
+    plot.add_argument("--out", type=Path, help="the picture (default: the study file's name with .png)")
+
+    export = add(
+        "export",
+        "every evaluation, for other programs",
+        "  glasses export study.toml > results.csv\n  glasses export study.toml --format json --out results.json",
+        _export,
+    )
+    export.add_argument("--out", type=Path, help="a file instead of the terminal")
+    _format(export, "csv", "json")
+
+
+def _format(parser: argparse.ArgumentParser, *kinds: str) -> None:
+    parser.add_argument("--format", choices=kinds, default=kinds[0], help=f"default: {kinds[0]}")
+
+
+def _keeper(options: argparse.Namespace, *, writing: bool, patience: float = 30.0) -> Keeper:
+    from glasses.study.file import read_study
+    from glasses.study.keeper import Keeper
+
+    return Keeper(read_study(options.file), writing=writing, patience=patience)
+
+
+def _new(options: argparse.Namespace) -> None:
+    from glasses.study.template import write_study
+
+    study, code = write_study(options.file)
+    print(f"Wrote {study} and {code}, which run as they are:\n")
+    print(f"  glasses run {study}\n  glasses show {study}\n  glasses plot {study}")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from glasses.study.worker import work
+
+    if options.most is not None and options.most < 1:
+        raise ValueError(f"--most must be at least 1, got {options.most}.")
+    if not options.patience >= 0:
+        raise ValueError(f"--patience must be at least 0 seconds, got {options.patience:g}.")
+    keeper = _keeper(options, writing=True, patience=options.patience)
+    return work(keeper, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
+
+
+def _ask(options: argparse.Namespace) -> None:
+    from glasses.study import bench, report
+
+    keeper = _keeper(options, writing=True)
+    experiments = bench.ask(keeper, options.n)
+    if options.format == "json":
+        print(report.as_json([{"trial": trial.number, "params": params} for trial, params in experiments]))
+        return
+    names = list(keeper.distributions)
+    print(report.table(["trial", *names], [[str(t.number), *(report.shown(p[n]) for n in names)] for t, p in experiments]))
+    numbers = " and ".join(f"--trial {trial.number}" for trial, _ in experiments)
+    print(f"\nThen: glasses tell {options.file} {numbers} VALUE     ({keeper.left()} of {keeper.file.budget} left after this)")
+
+
+def _tell(options: argparse.Namespace) -> None:
+    from glasses.study import bench
+
+    given = [options.value is not None or options.failed, options.csv is not None]
+    if sum(given) > 1 or (options.csv is not None and (options.trial is not None or options.at)):
+        raise ValueError("--csv holds the results itself: give nothing else with it.")
+    keeper = _keeper(options, writing=True)
+    blank = known = 0
+    if options.csv is not None:
+        told, blank, known = bench.check_csv(keeper, options.csv)
+    elif not any(given):
+        if options.trial is not None or options.at or not sys.stdin.isatty():
+            raise ValueError("A value is missing: type the number that was measured, or --failed.")
+        told = bench.ask_for_results(keeper, input)
+    else:
+        point = _pairs(options.at)
+        told = [bench.check(keeper, trial=options.trial, point=point, result=options.value, failed=options.failed)]
+    numbers = bench.store(keeper, told)
+    stored = f"Stored: {', '.join(f'trial {number}' for number in numbers)}." if numbers else "Nothing to store."
+    more = "".join(
+        f" {count} rows {why}." for count, why in ((blank, "had no value yet"), (known, "were told before")) if count
+    )
+    print(f"{stored}{more} {keeper.left()} of {keeper.file.budget} left.")
+
+
+def _pairs(given: list[str] | None) -> dict[str, str] | None:
+    if not given:
+        return None
+    point: dict[str, str] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name or name in point:
+            raise ValueError(f"--at takes name=value, once for each parameter, got {each!r}.")
+        point[name] = value
+    return point
+
+
+def _show(options: argparse.Namespace) -> None:
+    from glasses.study import report
+
+    keeper = _keeper(options, writing=False)
+    found = report.summary(keeper, plan=not options.no_plan)
+    print(report.as_json(found) if options.format == "json" else report.as_text(found, list(keeper.distributions)))
+
+
+def _plot(options: argparse.Namespace) -> None:
+    from glasses.loop.ledger import ExhaustedError
+    from glasses.plot import draw_overview, overview_data
+    from glasses.study.objective import printable
+
+    keeper = _keeper(options, writing=False)
+    optimizer = keeper.optimizer()
+    plan = None
+    if optimizer.remaining and optimizer.values:
+        try:
+            plan = optimizer.plan()
+        except ExhaustedError:
+            plan = None
+    data = overview_data(optimizer, plan, maximize=keeper.file.maximize)
+    out = options.out or options.file.with_suffix(".png")
+    try:
+        draw_overview(data, out, f"{printable(keeper.file.name)}: {len(data.values)} of {keeper.file.budget} evaluations")
+    except ValueError as error:
+        raise ValueError(f"{out} cannot be drawn: {error}") from None
+    print(f"Wrote {out}.")
+
+
+def _export(options: argparse.Namespace) -> None:
+    from glasses.study import report
+
+    keeper = _keeper(options, writing=False)
+    rows = report.rows_of(keeper)
+    text = report.as_csv(rows) if options.format == "csv" else report.as_json(rows) + "\n"
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        options.out.write_text(text, encoding="utf-8")
+        print(f"Wrote {len(rows)} rows to {options.out}.")

@@ -1,0 +1,241 @@
+"""``study.toml``: what is varied, what is measured, how often, and where the results are kept. Reading it runs nothing.
+
+name = "pendulum"
+direction = "minimize"           # or "maximize"
+budget = 30                      # all evaluations
+storage = "sqlite:///study.db"   # default: the file's own name with .db, beside it
+
+[objective]
+command = "python simulate.py --gain {gain} --solver {solver}"    # or: python = "module:function"
+
+[parameters]
+gain = [0.0, 60.0]
+rate = { low = 1e-5, high = 1e-1, log = true }
+layers = { type = "int", low = 1, high = 8 }
+solver = { choices = ["euler", "rk4"] }
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glasses.parameters import Choice, Float, Int, Parameter
+from glasses.study.objective import Command, Objective, PythonFunction, placeholders
+from glasses.tomlfile import TomlFile
+from glasses.unknown import unknown
+
+PLANNERS = ("two-stage", "glasses", "el")
+_TOP = (
+    "name",
+    "direction",
+    "budget",
+    "storage",
+    "seed",
+    "n_initial",
+    "noise",
+    "planner",
+    "count_failures",
+    "retries",
+    "heartbeat",
+    "objective",
+    "parameters",
+)
+_OBJECTIVE = ("command", "python", "timeout")
+_NUMBERS = ("type", "low", "high", "log", "step")
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study as its file describes it."""
+
+    path: Path
+    name: str
+    maximize: bool
+    budget: int
+    parameters: dict[str, Parameter]
+    objective: Objective | None  # None: a person evaluates, through ask and tell
+    storage: str  # an SQLAlchemy address; of SQLite with an absolute path
+    seed: int
+    n_initial: int | None
+    noise: float | None
+    planner: str
+    count_failures: bool
+    retries: int
+    heartbeat: int  # seconds between two signs of life of a worker
+
+
+def read_study(path: Path) -> StudyFile:
+    """Read and check the whole file."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the path of a study file, such as {path / 'study.toml'}.")
+    if not path.exists():
+        raise ValueError(f"There is no file {path}: `glasses new {path}` writes one to start from.")
+    return _Reader(path).study()
+
+
+class _Reader:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = TomlFile(path, "a study")
+        self.top = self.file.content
+
+    def study(self) -> StudyFile:
+        for key in self.top:
+            if key not in _TOP:
+                self.file.refuse(key, unknown("key", key, list(_TOP)))
+        name = self.top.get("name", self.path.stem)
+        if not isinstance(name, str) or not name.strip() or len(name) > 200 or not name.isprintable():
+            self.file.refuse("name", f"expected a name in quotes of at most 200 characters, got {name!r}.")
+        direction = self.top.get("direction", "minimize")
+        if direction not in ("minimize", "maximize"):
+            self.file.refuse("direction", f'expected "minimize" or "maximize", got {direction!r}.')
+        planner = self.top.get("planner", PLANNERS[0])
+        if planner not in PLANNERS:
+            self.file.refuse("planner", unknown("planner", str(planner), list(PLANNERS)))
+        parameters = self._parameters()
+        count_failures = self.top.get("count_failures", True)
+        if not isinstance(count_failures, bool):
+            self.file.refuse("count_failures", f"expected true or false, got {count_failures!r}.")
+        n_initial = self._whole("n_initial", 1) if "n_initial" in self.top else None
+        budget = self._whole("budget", 1)
+        if n_initial is not None and n_initial > budget:
+            self.file.refuse("n_initial", f"{n_initial} exceeds the budget of {budget}: lower it or raise the budget.")
+        return StudyFile(
+            path=self.path,
+            name=name,
+            maximize=direction == "maximize",
+            budget=budget,
+            parameters=parameters,
+            objective=self._objective(list(parameters)),
+            storage=self._storage(),
+            seed=self._whole("seed", 0, zlib.crc32(name.encode())),
+            n_initial=n_initial,
+            noise=self._noise(),
+            planner=planner,
+            count_failures=count_failures,
+            retries=self._whole("retries", 0, 2),
+            heartbeat=self._whole("heartbeat", 1, 10),
+        )
+
+    def _whole(self, key: str, least: int, usual: int | None = None) -> int:
+        if key not in self.top and usual is None:
+            self.file.refuse(key, "is missing: say how many evaluations there are in all, such as budget = 30.")
+        value = self.top.get(key, usual)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**53:
+            self.file.refuse(key, f"expected a whole number of at least {least}, got {value!r}.")
+        return int(value)
+
+    def _noise(self) -> float | None:
+        noise = self.top.get("noise")
+        if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < math.inf):
+            self.file.refuse("noise", f"expected the standard deviation of an evaluation, 0 for exact ones, got {noise!r}.")
+        return None if noise is None else float(noise)
+
+    def _storage(self) -> str:
+        given = self.top.get("storage", f"sqlite:///{self.path.stem}.db")
+        remedy = 'expected "sqlite:///FILE.db" or "postgresql://USER@HOST/DATABASE"'
+        if not isinstance(given, str) or not given.isprintable():
+            self.file.refuse("storage", f"{remedy}, got {given!r}.")
+        if re.fullmatch(r"sqlite:///[^?]+", given):
+            return f"sqlite:///{(self.path.parent / given.removeprefix('sqlite:///')).resolve()}"
+        if re.match(r"postgresql(\+psycopg)?://.", given):
+            return given
+        return self.file.refuse("storage", f"{remedy}, got {re.sub(r'//[^@]*@', '//...@', given)!r}.")
+
+    def _objective(self, names: list[str]) -> Objective | None:
+        given = self.top.get("objective")
+        if given is None:
+            return None
+        if not isinstance(given, dict):
+            self.file.refuse("objective", 'expected a table: [objective], then command = "..." or python = "module:function".')
+        for key in given:
+            if key not in _OBJECTIVE:
+                self.file.refuse(key, unknown("key", key, list(_OBJECTIVE)), "objective")
+        timeout = given.get("timeout")
+        if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e9):
+            self.file.refuse("timeout", f"expected seconds above 0, got {timeout!r}.", "objective")
+        if ("command" in given) == ("python" in given):
+            self.file.refuse("objective", 'give either command = "..." or python = "module:function".')
+        if "python" in given:
+            target = given["python"]
+            if not isinstance(target, str) or not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", target):
+                self.file.refuse("python", f'expected "module:function", got {target!r}.', "objective")
+            if timeout is not None:
+                self.file.refuse("timeout", "only a command can be stopped: limit the function itself.", "objective")
+            return PythonFunction(target, self.path.parent.resolve())
+        return self._command(given["command"], names, timeout)
+
+    def _command(self, given: Any, names: list[str], timeout: float | None) -> Command:
+        try:
+            arguments = shlex.split(given) if isinstance(given, str) else given
+        except ValueError as error:
+            self.file.refuse("command", f"cannot be split into arguments ({error}): check its quotes.", "objective")
+        if not (isinstance(arguments, list) and arguments and all(isinstance(a, str) and "\0" not in a for a in arguments)):
+            self.file.refuse("command", f"expected a command line or a list of its arguments, got {given!r}.", "objective")
+        if not arguments[0].strip() or placeholders(arguments[:1]):
+            self.file.refuse("command", f"the program itself must be a plain name, got {arguments[0]!r}.", "objective")
+        used = placeholders(arguments)
+        for name in used:
+            if name not in names and name != "trial":
+                self.file.refuse("command", unknown("parameter", name, [*names, "trial"]), "objective")
+        for name in names:
+            if name not in used:
+                self.file.refuse(
+                    "command", f"parameter {name!r} has no placeholder {{{name}}}, so it would do nothing.", "objective"
+                )
+        return Command(tuple(arguments), self.path.parent.resolve(), timeout)
+
+    def _parameters(self) -> dict[str, Parameter]:
+        given = self.top.get("parameters")
+        if not isinstance(given, dict) or not given:
+            self.file.refuse("parameters", "expected a table of at least one: [parameters], then name = [low, high].")
+        found = {}
+        for name, each in given.items():
+            if not re.fullmatch(r"[A-Za-z_][\w.-]*", name) or len(name) > 200:
+                self.file.refuse(name, "names are made of letters, digits, _ . and -, and begin with a letter.", "parameters")
+            if name in ("trial", "value", "state", "failed"):
+                self.file.refuse(name, f"{name!r} has a meaning of its own in tables of results: rename it.", "parameters")
+            try:
+                found[name] = self._parameter(name, each)
+            except ValueError as error:
+                if str(error).startswith(str(self.path)):
+                    raise
+                self.file.refuse(name, str(error), "parameters")
+        return found
+
+    def _parameter(self, name: str, given: Any) -> Parameter:
+        if isinstance(given, list):
+            if len(given) == 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in given):
+                return Float(*given)
+            raise ValueError(f"expected [low, high], or {{ choices = [...] }} for values without an order, got {given!r}.")
+        if not isinstance(given, dict):
+            raise ValueError(f"expected [low, high], {{ low = ..., high = ... }} or {{ choices = [...] }}, got {given!r}.")
+        if "choices" in given:
+            if set(given) - {"choices", "type"} or given.get("type", "choice") != "choice":
+                raise ValueError(f"a parameter with choices has nothing else, got {', '.join(given)}.")
+            if not isinstance(given["choices"], list):
+                raise ValueError(f"choices must be a list, got {given['choices']!r}.")
+            if not all(isinstance(each, str | int | float | bool) for each in given["choices"]):
+                raise ValueError(f"choices must be texts, numbers or true and false, got {given['choices']!r}.")
+            if any(isinstance(each, float) and not math.isfinite(each) for each in given["choices"]):
+                raise ValueError(f"choices must be finite, got {given['choices']!r}.")
+            if any(isinstance(each, str) and "\0" in each for each in given["choices"]):
+                raise ValueError("choices must not hold the character of code 0.")
+            return Choice(given["choices"])
+        for key in given:
+            if key not in _NUMBERS:
+                raise ValueError(unknown("key", key, [*_NUMBERS, "choices"]))
+        for key in ("low", "high"):
+            if key not in given:
+                raise ValueError(f"{key} is missing.")
+        kind = given.get("type", "float")
+        if kind not in ("float", "int"):
+            raise ValueError(f'type must be "float", "int" or "choice", got {kind!r}.')
+        settings = {key: value for key, value in given.items() if key != "type"}
+        return Int(**settings) if kind == "int" else Float(**settings)

@@ -1,0 +1,254 @@
+"""A study in its database: who evaluates what, what came out, what was lost. Exactly once, exactly the budget.
+
+A trial of the database is one attempt. It is WAITING (to be evaluated), RUNNING, COMPLETE, or FAIL: failed, or lost with its
+worker (attribute ``LOST``). A *place* is a trial that counts against the budget: everything but lost ones (and failed ones,
+where failures are free). Rules, each kept by one atomic step of the database:
+
+    claim    only the first ``budget`` places, by number, may be run; WAITING becomes RUNNING for one worker alone
+    finish   RUNNING becomes COMPLETE or FAIL once
+    reap     RUNNING without a sign of life becomes lost, and a WAITING trial with the same point takes its place
+
+A trial's rank among the places can only fall, because lower ones can only be lost, and whatever replaces them has a higher
+number; hence never more than ``budget`` of them are run, however many workers there are. A worker that was taken for dead and
+comes back with a result after all does not lose it: it is added, and the repetition is withdrawn if nobody has begun it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import optuna
+from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from glasses.acquisition.myopic import ExpectedLoss
+from glasses.lookahead.losses import Glasses, TwoStage
+from glasses.loop.ledger import ExhaustedError
+from glasses.loop.optimizer import Optimizer
+from glasses.optuna import LOST, GlassesSampler, distribution_of
+from glasses.space import Space
+from glasses.study.file import StudyFile
+from glasses.study.objective import Evaluation
+from glasses.study.storage import PatientStorage, open_storage
+
+ASKED = "glasses:asked"  # system attribute: a person has this one on the bench; no worker waits for it
+REASON = "reason"  # user attribute of a failed evaluation
+LATE = "late_result_of"  # user attribute of a result that came back after its trial was taken for lost
+DEATHS = "glasses:deaths"  # system attribute of a repetition: how many workers died with this configuration
+_REMEDY = "give this one another name, or use the old file."
+_PLANNERS = {"two-stage": TwoStage, "glasses": Glasses, "el": ExpectedLoss}
+
+
+class Keeper:
+    """The study of a file. ``writing=False`` only looks."""
+
+    def __init__(self, file: StudyFile, *, writing: bool = True, patience: float = 3600.0) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self.file = file
+        self.distributions = {name: distribution_of(each) for name, each in file.parameters.items()}
+        self.sampler = GlassesSampler(
+            budget=file.budget,
+            seed=file.seed,
+            n_initial=file.n_initial,
+            noise=file.noise,
+            count_failures=file.count_failures,
+            loss=_PLANNERS[file.planner](),
+            search_space=self.distributions,
+            stale_after=math.inf,  # the dead are found by their missing heartbeat
+        )
+        storage = open_storage(file.storage, heartbeat=file.heartbeat, writing=writing, patience=patience)
+        self.study = self._open(storage, writing)
+        self.storage: Any = self.study._storage
+        self.study_id = self.study._study_id
+        self._check_same_study(storage, writing)
+
+    def _open(self, storage: PatientStorage, writing: bool) -> optuna.Study:
+        direction = StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
+        try:
+            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=self.sampler)
+        except KeyError:
+            if not writing:
+                raise ValueError(
+                    f"There is no study {self.file.name!r} in the database yet: nothing has been evaluated."
+                ) from None
+        try:
+            return optuna.create_study(study_name=self.file.name, storage=storage, sampler=self.sampler, direction=direction)
+        except DuplicatedStudyError:  # another worker was faster
+            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=self.sampler)
+
+    def _check_same_study(self, storage: PatientStorage, writing: bool) -> None:
+        """The file and the database must mean the same study; ranges and the budget may change, kinds may not."""
+        if (self.study.direction == StudyDirection.MAXIMIZE) != self.file.maximize:
+            raise ValueError(f"The stored study {self.file.name!r} has the other direction: give this one another name.")
+        for trial in self.trials():
+            for name, stored in trial.distributions.items():
+                if name not in self.distributions:
+                    raise ValueError(
+                        f"The stored study {self.file.name!r} has a parameter {name!r}, the file has not: {_REMEDY}"
+                    )
+                try:
+                    optuna.distributions.check_distribution_compatibility(stored, self.distributions[name])
+                except ValueError:
+                    raise ValueError(
+                        f"Parameter {name!r} of the stored study {self.file.name!r} is of another kind in the file: {_REMEDY}"
+                    ) from None
+            if trial.params and len(trial.params) < len(self.distributions) and trial.state.is_finished():
+                missing = next(name for name in self.distributions if name not in trial.params)
+                if LOST not in trial.system_attrs:
+                    raise ValueError(
+                        f"The stored study {self.file.name!r} has no parameter {missing!r}, the file has one: {_REMEDY}"
+                    )
+
+    def trials(self) -> list[FrozenTrial]:
+        """All attempts, by number."""
+        return self.study.get_trials(deepcopy=False)
+
+    def places(self, trials: list[FrozenTrial] | None = None) -> list[FrozenTrial]:
+        """The attempts that count, the first ``budget`` of which may be run."""
+        free = 0 if self.file.count_failures else self.file.budget
+        counted = []
+        for trial in self.trials() if trials is None else trials:
+            if trial.state == TrialState.FAIL:
+                if LOST in trial.system_attrs:
+                    continue
+                if free:
+                    free -= 1
+                    continue
+            counted.append(trial)
+        return counted
+
+    def left(self) -> int:
+        """Evaluations that are neither finished nor under way."""
+        begun = [trial for trial in self.places() if trial.state != TrialState.WAITING]
+        return max(0, self.file.budget - len(begun))
+
+    def claim(self, *, by_hand: bool = False) -> FrozenTrial | None:
+        """A trial that is now this worker's, or None if the budget leaves none."""
+        while True:
+            places = self.places()
+            waiting = [trial for trial in places[: self.file.budget] if trial.state == TrialState.WAITING]
+            for trial in waiting:
+                if not by_hand:
+                    self.storage.record_heartbeat(trial._trial_id)  # before the claim: who dies right after it is missed
+                if self._take(trial):
+                    if by_hand:
+                        self.storage.set_trial_system_attr(trial._trial_id, ASKED, True)
+                    return self.storage.get_trial(trial._trial_id)
+            if waiting:
+                continue  # others were faster
+            if len(places) >= self.file.budget:
+                return None
+            self.storage.create_new_trial(self.study_id, optuna.trial.create_trial(state=TrialState.WAITING))
+
+    def _take(self, trial: FrozenTrial) -> bool:
+        try:
+            return self.storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
+        except UpdateFinishedTrialError:
+            return False
+
+    def point(self, trial: FrozenTrial) -> dict[str, Any] | None:
+        """The configuration of a claimed trial, decided if it has none yet; None if the trial was lost meanwhile.
+
+        Raises ``ExhaustedError``, and withdraws the trial, when nothing new is left in a finite space.
+        """
+        if not self.distributions.keys() <= trial.params.keys():
+            try:
+                self._check_not_exhausted(trial)
+            except ExhaustedError:
+                self._lose(trial)
+                raise
+        try:
+            active = optuna.trial.Trial(self.study, trial._trial_id)
+            return {name: active._suggest(name, each) for name, each in self.distributions.items()}
+        except UpdateFinishedTrialError:
+            return None
+
+    def _check_not_exhausted(self, trial: FrozenTrial) -> None:
+        if Space(self.file.parameters).size <= len(self.trials()):
+            self.optimizer(deciding=trial).ask()
+
+    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
+        """Store what came out. A result is never dropped, not even one that nobody waits for any more."""
+        try:
+            for name, each in outcome.extras.items():
+                self.storage.set_trial_user_attr(trial._trial_id, name, each)
+            if outcome.value is None:
+                self.storage.set_trial_user_attr(trial._trial_id, REASON, outcome.reason)
+                self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            else:
+                self.storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [outcome.value])
+        except UpdateFinishedTrialError:
+            stored = self.storage.get_trial(trial._trial_id)
+            if stored.state == TrialState.COMPLETE and stored.value == outcome.value:
+                return  # it had arrived although the connection broke
+            if outcome.value is not None:
+                self._withdraw_repetition(trial)
+                self.add(params, outcome, {LATE: trial.number})
+
+    def add(self, params: Mapping[str, Any], outcome: Evaluation, notes: Mapping[str, Any] | None = None) -> int:
+        """Store an evaluation that no trial asked for; its number."""
+        attributes = {**outcome.extras, **(notes or {})}
+        if outcome.value is None:
+            attributes[REASON] = outcome.reason
+        template = optuna.trial.create_trial(
+            state=TrialState.FAIL if outcome.value is None else TrialState.COMPLETE,
+            value=outcome.value,
+            params=dict(params),
+            distributions=self.distributions,
+            user_attrs=attributes,
+        )
+        return self.storage.get_trial(self.storage.create_new_trial(self.study_id, template)).number
+
+    def give_back(self, trial: FrozenTrial) -> None:
+        """An evaluation that was interrupted: somebody will do it again."""
+        if self._lose(trial):
+            self._repeat(trial, trial.system_attrs.get(DEATHS, 0))
+
+    def reap(self) -> list[int]:
+        """Queue the trials of dead workers again; their numbers."""
+        lost = []
+        for trial_id in self.storage._get_stale_trial_ids(self.study_id):  # type: ignore[attr-defined]
+            trial = self.storage.get_trial(trial_id)
+            deaths = trial.system_attrs.get(DEATHS, 0) + 1
+            if deaths > self.file.retries and trial.params:
+                words = f"its worker died {deaths} times" if deaths > 1 else "its worker died"
+                self.finish(trial, Evaluation(None, words), trial.params)
+                lost.append(trial.number)
+            elif self._lose(trial):
+                self._repeat(trial, deaths)
+                lost.append(trial.number)
+        return lost
+
+    def _lose(self, trial: FrozenTrial) -> bool:
+        """RUNNING becomes lost; False if it ended meanwhile."""
+        try:
+            self.storage.set_trial_system_attr(trial._trial_id, LOST, True)
+            return self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+        except UpdateFinishedTrialError:
+            return False
+
+    def _repeat(self, trial: FrozenTrial, deaths: int) -> None:
+        params = self.storage.get_trial(trial._trial_id).params
+        if params.keys() != self.distributions.keys():
+            return  # it had not begun: its place is simply free again
+        history = [*trial.system_attrs.get("retry_history", []), trial.number]
+        template = optuna.trial.create_trial(
+            state=TrialState.WAITING,
+            params=params,
+            distributions=self.distributions,
+            system_attrs={"retry_history": history, DEATHS: deaths},
+        )
+        self.storage.create_new_trial(self.study_id, template)
+
+    def _withdraw_repetition(self, trial: FrozenTrial) -> None:
+        for each in self.trials():
+            repeats = trial.number in each.system_attrs.get("retry_history", [])
+            if repeats and each.state == TrialState.WAITING and self._take(each):
+                self._lose(each)
+
+    def optimizer(self, deciding: FrozenTrial | None = None) -> Optimizer:
+        """What is known, as an optimiser: values to be minimised, so the negated ones of a study that maximises."""
+        return self.sampler.optimizer(self.study, self.distributions, deciding)

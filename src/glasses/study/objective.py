@@ -1,0 +1,184 @@
+"""What a study measures: a Python function, or any command line. The only place where a study runs somebody's code.
+
+A command is started without a shell: placeholders are replaced inside its arguments, so a value can never become a command.
+The last line that it prints is the result, a number or a JSON object with ``value`` (other entries are kept with the
+evaluation). It runs in the folder of the study file and in a process group of its own, so that nothing survives it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import numbers
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came out: a value, or None and the reason; and whatever else the objective said."""
+
+    value: float | None
+    reason: str | None = None
+    extras: dict[str, Any] = field(default_factory=dict)
+
+
+class Objective(Protocol):
+    """Measures a configuration. ``prepare`` refuses, before anything is spent, what could never run."""
+
+    def prepare(self) -> Callable[[Mapping[str, Any], int], Evaluation]: ...
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """``module:function``, looked for beside the study file first; called with the parameters as keywords."""
+
+    target: str
+    folder: Path
+
+    def prepare(self) -> Callable[[Mapping[str, Any], int], Evaluation]:
+        module, name = self.target.split(":")
+        if str(self.folder) not in sys.path:
+            sys.path.insert(0, str(self.folder))
+        try:
+            function = getattr(importlib.import_module(module), name)
+        except Exception as error:
+            raise ValueError(f"The objective {self.target} cannot be loaded: {type(error).__name__}: {error}.") from error
+        if not callable(function):
+            raise ValueError(f"The objective {self.target} is not a function but {function!r}.")
+
+        def evaluate(params: Mapping[str, Any], trial: int) -> Evaluation:
+            try:
+                return understood(function(**params))
+            except Exception as error:
+                return Evaluation(None, f"{type(error).__name__}: {error}")
+
+        return evaluate
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line with ``{placeholders}``; ``{trial}`` is the number of the evaluation, ``{{`` a brace."""
+
+    arguments: tuple[str, ...]
+    folder: Path
+    timeout: float | None = None
+
+    def prepare(self) -> Callable[[Mapping[str, Any], int], Evaluation]:
+        program = self.arguments[0]
+        beside = self.folder / program
+        found = str(beside) if os.sep in program and os.access(beside, os.X_OK) else shutil.which(program)
+        if found is None:
+            raise ValueError(f"The objective's program {program!r} is not found or not executable: check its name and path.")
+
+        def evaluate(params: Mapping[str, Any], trial: int) -> Evaluation:
+            values = {**params, "trial": trial}
+            return self._run([found, *(fill(argument, values) for argument in self.arguments[1:])])
+
+        return evaluate
+
+    def _run(self, arguments: list[str]) -> Evaluation:
+        pipe = subprocess.PIPE
+        try:
+            process = subprocess.Popen(
+                arguments, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
+            )
+        except OSError as error:
+            return Evaluation(None, f"the command did not start: {error.strerror}")
+        try:
+            output, complaints = (text.decode(errors="replace") for text in process.communicate(timeout=self.timeout))
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            return Evaluation(None, f"took longer than {self.timeout:g} s")
+        except BaseException:
+            _kill(process)
+            raise
+        if process.returncode != 0:
+            last = (complaints.strip().splitlines() or output.strip().splitlines() or [""])[-1]
+            how = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
+            return Evaluation(None, f"ended with {how}{': ' if last else ''}{printable(last)[:300]}")
+        lines = output.strip().splitlines()
+        if not lines:
+            return Evaluation(None, "printed nothing: its last line must be a number or a JSON object")
+        return understood(_parsed(lines[-1].strip()))
+
+
+def placeholders(arguments: Sequence[str]) -> list[str]:
+    """The names in braces, in order."""
+    return [match[1] for argument in arguments for match in _PLACEHOLDER.finditer(argument) if match[1]]
+
+
+def fill(argument: str, values: Mapping[str, Any]) -> str:
+    """One argument with its placeholders replaced, once: braces inside a value stay as they are."""
+    return _PLACEHOLDER.sub(lambda match: _text(values[match[1]]) if match[1] else match[0][0], argument)
+
+
+def understood(result: Any) -> Evaluation:
+    """A result as an evaluation: a number, or a mapping with ``value``."""
+    extras: dict[str, Any] = {}
+    if isinstance(result, Mapping):
+        extras = {str(key): each for key, each in result.items() if key != "value"}
+        if "value" not in result:
+            return Evaluation(None, f"gave no value, only {', '.join(extras) or 'nothing'}", _storable(extras))
+        result = result["value"]
+    shape = getattr(result, "shape", None)
+    if shape is not None and math.prod(shape) == 1:
+        result = result.item()
+    if isinstance(result, bool) or not isinstance(result, numbers.Real):
+        return Evaluation(None, f"gave {printable(repr(result))[:100]}, not a number", _storable(extras))
+    value = float(result)
+    if not math.isfinite(value) or abs(value) > 1e100:
+        return Evaluation(None, f"gave {value}", _storable(extras))
+    return Evaluation(value, None, _storable(extras))
+
+
+def printable(text: str) -> str:
+    """Text from outside without anything that a terminal would obey."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return float(line)
+    except ValueError:
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            return line
+
+
+def _storable(extras: dict[str, Any]) -> dict[str, Any]:
+    """What a database can keep as JSON; the rest as text."""
+    kept = {}
+    for key, each in extras.items():
+        try:
+            json.dumps(each, allow_nan=False)
+            kept[key[:200]] = each
+        except (TypeError, ValueError, RecursionError):
+            kept[key[:200]] = str(each)[:1000]
+    return kept
+
+
+def _text(value: Any) -> str:
+    return (
+        repr(value) if isinstance(value, float) else ("true" if value else "false") if isinstance(value, bool) else str(value)
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()
+    process.communicate()

@@ -1,0 +1,160 @@
+"""What a study says about itself: its state as numbers, as a table, as rows for other programs. Runs nothing of anybody's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from glasses.loop.ledger import ExhaustedError
+from glasses.loop.optimizer import Optimizer
+from glasses.optuna import LOST
+from glasses.study.keeper import REASON, Keeper
+from glasses.study.objective import printable
+
+
+def state_of(trial: FrozenTrial) -> str:
+    """complete, failed, lost, running, waiting or pruned."""
+    if trial.state == TrialState.FAIL:
+        return "lost" if LOST in trial.system_attrs else "failed"
+    return trial.state.name.lower()
+
+
+def summary(keeper: Keeper, *, plan: bool = True) -> dict[str, Any]:
+    """State, best, recommended and plan of a study."""
+    file, trials = keeper.file, keeper.trials()
+    states = [state_of(trial) for trial in trials]
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
+    best = None
+    if complete:
+        best = max(complete, key=lambda t: t.value or 0.0) if file.maximize else min(complete, key=lambda t: t.value or 0.0)
+    report: dict[str, Any] = {
+        "name": file.name,
+        "direction": "maximize" if file.maximize else "minimize",
+        "budget": file.budget,
+        "left": keeper.left(),
+        **{state: states.count(state) for state in ("complete", "failed", "running", "lost")},
+        "best": None if best is None else {"trial": best.number, "value": best.value, "params": _ordered(keeper, best.params)},
+        "open": [
+            {"trial": each.number, "params": _ordered(keeper, each.params)}
+            for each in trials
+            if each.state == TrialState.RUNNING and each.params
+        ],
+        "recommended": None,
+        "plan": [],
+        "expected_best": None,
+    }
+    if plan and complete:
+        _add_model(report, keeper.optimizer(), -1.0 if file.maximize else 1.0)
+    return report
+
+
+def _add_model(report: dict[str, Any], optimizer: Optimizer, sign: float) -> None:
+    found = optimizer.result().recommended
+    if found is not None:
+        report["recommended"] = {"params": found.x, "mean": sign * found.mean, "sd": found.sd}
+    if optimizer.remaining:
+        try:
+            plan = optimizer.plan()
+        except ExhaustedError:
+            return
+        report["plan"] = [
+            {"params": x, "mean": sign * float(mean), "sd": float(sd)}
+            for x, mean, sd in zip(plan.points, plan.mean, plan.sd, strict=True)
+        ]
+        report["expected_best"] = None if plan.expected_best is None else sign * plan.expected_best
+
+
+def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The summary for a person."""
+    counts = ", ".join(f"{report[state]} {state}" for state in ("complete", "failed", "running", "lost") if report[state])
+    lines = [
+        f"{printable(report['name'])} ({report['direction']}): {counts or 'nothing evaluated yet'}; "
+        f"{report['left']} of {report['budget']} left."
+    ]
+    rows = []
+    if report["best"]:
+        rows.append(["best observed", f"{report['best']['value']:.6g}", "", *_cells(report["best"]["params"], names)])
+    if report["recommended"]:
+        found = report["recommended"]
+        rows.append(["recommended", f"{found['mean']:.6g}", f"± {found['sd']:.2g}", *_cells(found["params"], names)])
+    for each in report["open"]:
+        rows.append([f"running: trial {each['trial']}", "", "", *_cells(each["params"], names)])
+    for i, each in enumerate(report["plan"][:10]):
+        word = "next" if i == 0 else f"then, {i + 1}."
+        rows.append([word, f"{each['mean']:.6g}", f"± {each['sd']:.2g}", *_cells(each["params"], names)])
+    if rows:
+        lines += ["", table(["", "value", "sd", *names], rows)]
+    if len(report["plan"]) > 10:
+        lines.append(f"... and {len(report['plan']) - 10} more planned.")
+    if report["expected_best"] is not None:
+        lines.append(f"Expected best once all {report['left']} are done: {report['expected_best']:.6g}.")
+    return "\n".join(lines)
+
+
+def rows_of(keeper: Keeper) -> list[dict[str, Any]]:
+    """One row per attempt that began: number, state, parameters, value, times, and what the objective said besides."""
+    rows = []
+    for trial in keeper.trials():
+        if trial.state == TrialState.WAITING:
+            continue
+        rows.append(
+            {
+                "trial": trial.number,
+                "state": state_of(trial),
+                **{name: trial.params.get(name) for name in keeper.distributions},
+                "value": trial.value if trial.state == TrialState.COMPLETE else None,
+                "started": None if trial.datetime_start is None else trial.datetime_start.isoformat(timespec="milliseconds"),
+                "finished": None
+                if trial.datetime_complete is None
+                else trial.datetime_complete.isoformat(timespec="milliseconds"),
+                **{(REASON if key == REASON else f"also_{key}"): value for key, value in trial.user_attrs.items()},
+            }
+        )
+    return rows
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV; every column that any row has."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: _cell(value) for key, value in row.items()})
+    return buffer.getvalue()
+
+
+def as_json(value: Any) -> str:
+    """Plain JSON: no NaN."""
+    return json.dumps(value, indent=2, default=str, allow_nan=False)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns side by side."""
+    cells = [[printable(each) for each in row] for row in [header, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    return "\n".join("  ".join(each.ljust(width) for each, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+
+
+def shown(value: Any) -> str:
+    """A parameter's value in a table."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _cells(params: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    return [shown(params[name]) if name in params else "" for name in names]
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return json.dumps(value) if isinstance(value, dict | list | bool) else repr(value) if isinstance(value, float) else value
+
+
+def _ordered(keeper: Keeper, params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: params[name] for name in keeper.distributions if name in params}

@@ -1,0 +1,69 @@
+"""What ``glasses new`` writes: a study that runs as it is, with a comment for everything that can be changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+STUDY = """\
+# A study: what is varied, what is measured, how often. Run it:   glasses run {file}
+# Look at it:   glasses show {file}     Draw it:   glasses plot {file}
+
+name = "{name}"
+direction = "minimize"            # or "maximize"
+budget = 20                       # all evaluations; may be raised later, then run again
+
+# storage = "sqlite:///{name}.db"                            # the default: a file beside this one
+# storage = "postgresql://user@host/database"                # one line for any number of machines
+# seed = 1                        # same seed, same suggestions; by default made from the name
+# n_initial = 6                   # evaluations before the model decides
+# noise = 0.1                     # standard deviation of one evaluation; 0: exact; default: learned
+# count_failures = false          # failed evaluations cost no budget
+# retries = 2                     # how often an evaluation whose worker died is tried again
+# heartbeat = 10                  # seconds between two signs of life of a worker
+
+[objective]
+python = "{module}:measure"       # a function beside this file, called with the parameters by name
+# command = "./simulate --temperature {{temperature}} --catalyst {{catalyst}} --stages {{stages}} --rate {{rate}}"
+#                                 # or any program: its last line of output is a number, or {{"value": 1.2, "anything": "else"}}
+# timeout = 3600                  # seconds until a command is stopped and counted as failed
+# Without [objective] a person evaluates:   glasses ask {file}   and   glasses tell {file} 1.23
+
+[parameters]
+temperature = [20.0, 90.0]
+rate = {{ low = 0.001, high = 1.0, log = true }}
+stages = {{ type = "int", low = 1, high = 8 }}
+catalyst = {{ choices = ["none", "copper", "zeolite"] }}
+"""
+
+OBJECTIVE = '''\
+"""A made-up reactor, to be replaced by your own: returns the number to be minimised, here the cost per unit of yield."""
+
+import math
+
+
+def measure(temperature, rate, stages, catalyst):
+    best = {"none": 75.0, "copper": 62.0, "zeolite": 55.0}[catalyst]
+    if catalyst == "zeolite" and temperature > 80.0:
+        raise RuntimeError("the zeolite decomposed")  # an evaluation may fail: it is kept, and the search stays away
+    reached = math.exp(-(((temperature - best) / 18.0) ** 2) - 0.5 * (math.log10(rate) + 1.3) ** 2)
+    reached *= 1.0 - 0.6**stages
+    price = 1.0 + 0.12 * stages + {"none": 0.0, "copper": 0.2, "zeolite": 0.45}[catalyst]
+    return price / (0.05 + reached)
+'''
+
+
+def write_study(path: Path) -> list[Path]:
+    """Write the starter beside nothing that exists; the files written."""
+    if path.suffix != ".toml":
+        raise ValueError(f"A study file ends in .toml: glasses new {path.with_suffix('.toml')}.")
+    module = f"{path.stem}_objective"
+    if not module.isidentifier() or not path.stem.isprintable():
+        raise ValueError(f"The name {path.stem!r} must be made of letters, digits and _, and begin with a letter.")
+    code = path.with_name(f"{module}.py")
+    for each in (path, code):
+        if each.exists():
+            raise ValueError(f"{each} exists and is not overwritten: give another name.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(STUDY.format(name=path.stem, file=path, module=module), encoding="utf-8")
+    code.write_text(OBJECTIVE, encoding="utf-8")
+    return [path, code]

@@ -1,0 +1,221 @@
+"""One worker of a study: claims an evaluation, does it, stores it, until the budget is spent. ``glasses run`` is one of them.
+
+Ctrl-C finishes the evaluation under way and stops; a second Ctrl-C, or SIGTERM, abandons it and queues it for somebody else. A
+worker that is killed is noticed by the others (no sign of life for three heartbeats), or by the next one that is started.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from glasses.loop.ledger import ExhaustedError
+from glasses.study.keeper import ASKED, Keeper
+from glasses.study.objective import Evaluation, printable
+from glasses.study.storage import UnreachableError
+
+_POLL = 0.5
+
+
+def work(keeper: Keeper, *, again: str, most: int | None = None) -> int:
+    """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status."""
+    objective = keeper.file.objective
+    if objective is None:
+        raise ValueError(f"{keeper.file.path} has no [objective] to run: add one, or use `glasses ask {keeper.file.path}`.")
+    evaluate = objective.prepare()
+    with _Stop() as stop:
+        try:
+            return _work(keeper, evaluate, stop, again, most)
+        except _AbandonedError:
+            print(f"Stopped; the evaluation under way is queued again. Go on with: {again}", flush=True)
+            return 143 if stop.terminated else 130
+
+
+def _work(
+    keeper: Keeper,
+    evaluate: Callable[[Mapping[str, Any], int], Evaluation],
+    stop: _Stop,
+    again: str,
+    most: int | None,
+) -> int:
+    progress = Progress(keeper)
+    done, reaped, waiting_said = 0, 0.0, False
+    while not stop.asked and (most is None or done < most):
+        if time.monotonic() - reaped > keeper.file.heartbeat:
+            for number in keeper.reap():
+                progress.say(f"the worker of evaluation {number} is gone; it is queued again.")
+            reaped = time.monotonic()
+        trial = keeper.claim()
+        if trial is None:
+            others = [each for each in keeper.trials() if each.state == TrialState.RUNNING and ASKED not in each.system_attrs]
+            if not others:
+                return progress.end()
+            if not waiting_said:
+                progress.say(f"nothing left to begin; waiting for {len(others)} evaluations of other workers ...")
+                waiting_said = True
+            stop.wait(_POLL)
+            continue
+        with _Alive(keeper, trial):
+            try:
+                with stop.at_once():
+                    params = keeper.point(trial)
+                    if params is None:
+                        continue
+                    started = time.monotonic()
+                    outcome = evaluate(params, trial.number)
+            except ExhaustedError as error:
+                print(error, flush=True)
+                return progress.end()
+            except _AbandonedError:
+                keeper.give_back(trial)
+                raise
+            seconds = time.monotonic() - started
+            _store(keeper, trial, outcome, params)
+        done += 1
+        progress.row(trial, params, outcome, seconds)
+    if stop.asked:
+        left = keeper.left()
+        print(f"Stopped after {done} evaluations here, {left} of {keeper.file.budget} left. Go on with: {again}", flush=True)
+        return 130
+    return 0
+
+
+def _store(keeper: Keeper, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
+    try:
+        keeper.finish(trial, outcome, params)
+    except BaseException as error:  # the last resort: a person can still type it in
+        result = "--failed" if outcome.value is None else repr(outcome.value)
+        command = f"glasses tell {keeper.file.path} --trial {trial.number} {result}"
+        print(f"glasses: a result could not be stored; once the database is back: {command}", file=sys.stderr, flush=True)
+        raise UnreachableError(str(error)) if isinstance(error, Exception) else error from error
+
+
+class _AbandonedError(Exception):
+    """The evaluation under way is to be dropped at once."""
+
+
+class _Stop:
+    """Ctrl-C and SIGTERM while a worker works."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.terminated = False
+        self._interruptible = False
+        self._event = threading.Event()
+
+    def __enter__(self) -> _Stop:
+        self._before = {each: signal.signal(each, self._heard) for each in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        first = not self.asked
+        self.asked = True
+        self._event.set()
+        if number == signal.SIGTERM:
+            self.terminated = True
+        if self._interruptible and (number == signal.SIGTERM or not first):
+            self._interruptible = False
+            raise _AbandonedError
+        if number == signal.SIGINT and first and self._interruptible:
+            print("\nFinishing the evaluation under way; Ctrl-C again abandons it.", file=sys.stderr, flush=True)
+
+    def at_once(self) -> _Interruptible:
+        """Inside, a second Ctrl-C or a SIGTERM interrupts; outside (storing a result) it only asks to stop."""
+        return _Interruptible(self)
+
+    def wait(self, seconds: float) -> None:
+        self._event.wait(seconds)
+
+
+class _Interruptible:
+    def __init__(self, stop: _Stop) -> None:
+        self.stop = stop
+
+    def __enter__(self) -> None:
+        self.stop._interruptible = True
+        if self.stop.terminated:
+            raise _AbandonedError
+
+    def __exit__(self, *_: object) -> None:
+        self.stop._interruptible = False
+
+
+class _Alive:
+    """Signs of life for a trial while it is evaluated."""
+
+    def __init__(self, keeper: Keeper, trial: FrozenTrial) -> None:
+        self.keeper, self.trial = keeper, trial
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._beat, daemon=True)
+
+    def _beat(self) -> None:
+        while not self.over.wait(self.keeper.file.heartbeat):
+            try:
+                self.keeper.storage.record_heartbeat(self.trial._trial_id)  # type: ignore[attr-defined]
+            except Exception:  # the worker itself meets the database next and says what is wrong
+                return
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join(timeout=5.0)
+
+
+class Progress:
+    """One printed line per evaluation of this worker, with the state of the whole study."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+        self.start = time.monotonic()
+        file = keeper.file
+        print(f"{printable(file.name)}: {file.budget} evaluations, {keeper.left()} left.", flush=True)
+        print(f"{'trial':>6} {'left':>5} {'value':>13} {'best':>13} {'took':>8} {'seconds':>8}  point", flush=True)
+
+    def row(self, trial: FrozenTrial, params: Mapping[str, Any], outcome: Evaluation, seconds: float) -> None:
+        best = self._best()
+        star = "*" if best is not None and outcome.value == best else " "
+        value = f"{'failed':>13}" if outcome.value is None else f"{outcome.value:13.6g}"
+        shown = f"{best:13.6g}" if best is not None else f"{'-':>13}"
+        point = ", ".join(
+            f"{name}={each:.4g}" if isinstance(each, float) else f"{name}={each}" for name, each in params.items()
+        )
+        total = time.monotonic() - self.start
+        line = f"{trial.number:6d} {self.keeper.left():5d} {value}{star}{shown} {seconds:8.2f} {total:8.1f}  {printable(point)}"
+        print(line, flush=True)
+        if outcome.reason:
+            print(f"{'':13}{printable(outcome.reason)}", flush=True)
+
+    def say(self, words: str) -> None:
+        print(f"glasses: {words}", flush=True)
+
+    def end(self) -> int:
+        done = [each for each in self.keeper.places() if each.state.is_finished()]
+        failed = sum(each.state == TrialState.FAIL for each in self.keeper.trials() if "glasses:lost" not in each.system_attrs)
+        words = f", {failed} of them failed" if failed else ""
+        print(f"Done: {len(done)} of {self.keeper.file.budget} evaluations{words}.", flush=True)
+        asked = [
+            each.number for each in self.keeper.trials() if each.state == TrialState.RUNNING and ASKED in each.system_attrs
+        ]
+        if asked:
+            print(f"Asked for by hand and not told yet: {', '.join(map(str, asked))}.", flush=True)
+        best = self._best()
+        if best is not None:
+            print(f"Best value: {best:.6g}. Next: glasses show {self.keeper.file.path}", flush=True)
+        return 0
+
+    def _best(self) -> float | None:
+        values = [each.value for each in self.keeper.trials() if each.state == TrialState.COMPLETE and each.value is not None]
+        return (max(values) if self.keeper.file.maximize else min(values)) if values else None
