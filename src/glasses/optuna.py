@@ -8,18 +8,20 @@ What each trial means to it:
     FAIL       a failed evaluation: the search keeps away from its surroundings. A lost one that was queued again is ignored
     PRUNED     costs budget, teaches nothing
     RUNNING    pending, until it is older than ``stale_after``
+    WAITING    pending if its parameters are known already
 
-Workers decide at the same time, perhaps in different processes. Each publishes its point in the storage and then looks again:
-whoever finds a point of a trial with a lower number that it did not know of decides once more with that one as pending. Both
-publish before they look, so at least one of two sees the other, and no two workers run the same configuration by accident.
+Workers that decide at the same time, perhaps on different machines, take turns: Lamport's bakery, with attributes of the
+running trials as its tickets, so it works with any storage of Optuna's. Each sees the points of all before it as pending, and
+no two run the same configuration by accident. Who does not finish its turn within ``_LONGEST_TURN`` is passed over.
 """
 
 from __future__ import annotations
 
 import math
 import threading
+import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -47,7 +49,9 @@ from glasses.surrogate.fit import GaussianProcess
 
 POINT = "glasses:point"  # system attribute of a running trial: its point, before the parameters are set one by one
 LOST = "glasses:lost"  # system attribute of a failed trial whose worker died: it says nothing about the point
-_TRIES = 16
+TURN = "glasses:turn"  # system attribute of a trial that decides: 0 while it draws its ticket, then the ticket
+_LONGEST_TURN = 120.0  # seconds: compiling everything anew takes less
+_POLL = 0.02
 
 _logger = optuna.logging.get_logger(__name__)
 
@@ -92,6 +96,7 @@ class GlassesSampler(BaseSampler):
         self._warn = warn_independent_sampling
         self._warned: set[str] = set()
         self._lock = threading.Lock()
+        self.while_waiting: Callable[[], object] | None = None  # called now and then by a worker that waits for its turn
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -111,22 +116,45 @@ class GlassesSampler(BaseSampler):
         self._raise_error_if_multi_objective(study)
         if not search_space:
             return {}
-        with self._lock:  # threads of one process take turns
-            for _ in range(_TRIES):
-                known = self._running_points(study, trial, search_space)
-                params = self._suggest(study, trial, search_space, known)
+        with self._lock:  # threads of one process need no tickets to take turns, but other processes may be there as well
+            self._await_turn(study, trial)
+            internal: dict[str, float] = {}
+            try:
+                params = self._suggest(study, trial, search_space, self._running_points(study, trial, search_space))
                 internal = {name: search_space[name].to_internal_repr(value) for name, value in params.items()}
-                study._storage.set_trial_system_attr(trial._trial_id, POINT, internal)
-                now = self._running_points(study, trial, search_space)
-                if all(number > trial.number or known.get(number) == point for number, point in now.items()):
-                    break
+            finally:
+                study._storage.set_trial_system_attr(trial._trial_id, POINT, internal)  # publishes the point, ends the turn
             return params
+
+    def _await_turn(self, study: Study, trial: FrozenTrial) -> None:
+        """Draw a ticket and wait for everybody who drew an earlier one."""
+        study._storage.set_trial_system_attr(trial._trial_id, TURN, 0)
+        others = self._deciding(study, trial)
+        ticket = 1 + max(others.values(), default=0)
+        study._storage.set_trial_system_attr(trial._trial_id, TURN, ticket)
+        began = time.monotonic()
+        while time.monotonic() - began < _LONGEST_TURN:
+            others = self._deciding(study, trial)
+            if all(theirs > 0 and (theirs, number) > (ticket, trial.number) for number, theirs in others.items()):
+                return
+            if self.while_waiting is not None:
+                self.while_waiting()
+            time.sleep(_POLL)
+
+    def _deciding(self, study: Study, trial: FrozenTrial) -> dict[int, int]:
+        """The tickets of the other trials that are deciding, by trial number; 0 for one that is drawing it."""
+        return {
+            each.number: each.system_attrs[TURN]
+            for each in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            if each.number != trial.number and TURN in each.system_attrs and POINT not in each.system_attrs
+        }
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         self._raise_error_if_multi_objective(study)
-        if self._warn and param_name not in self._warned and trial.number > 0:
+        done = (TrialState.COMPLETE, TrialState.PRUNED)
+        if self._warn and param_name not in self._warned and study.get_trials(deepcopy=False, states=done):
             self._warned.add(param_name)
             _logger.warning(
                 f"{param_name} is sampled independently: not every trial has it with the same range. "
@@ -183,7 +211,7 @@ class GlassesSampler(BaseSampler):
             failed = each.state == TrialState.FAIL or any(value > 0 for value in each.constraints.values())
             failures += failed
             spent += not failed
-            if each.state == TrialState.PRUNED or not _within(each, distributions):
+            if each.state == TrialState.PRUNED or not _internal(each.params, distributions):
                 continue
             points.append({name: each.params[name] for name in distributions})
             values.append(None if failed or each.value is None or abs(each.value) > LARGEST else sign * each.value)
@@ -212,19 +240,19 @@ class GlassesSampler(BaseSampler):
     def _running_points(
         self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]
     ) -> dict[int, dict[str, float]]:
-        """The points, in Optuna's internal numbers, of the other trials that are running and not stale, by trial number."""
+        """The points, in Optuna's internal numbers, of the other trials that are running and not stale, or queued."""
         trials = study.get_trials(deepcopy=False)
         limit = datetime.now() - timedelta(seconds=min(self._patience(trials), 3e9))
         points = {}
         for each in trials:
-            if each.state != TrialState.RUNNING or (trial is not None and each.number == trial.number):
+            if each.state not in (TrialState.RUNNING, TrialState.WAITING) or (
+                trial is not None and each.number == trial.number
+            ):
                 continue
+            params = {**each.system_attrs.get("fixed_params", {}), **each.params}
             if each.datetime_start is not None and each.datetime_start < limit:
                 continue
-            if distributions.keys() <= each.params.keys():
-                point = {name: distributions[name].to_internal_repr(each.params[name]) for name in distributions}
-            else:
-                point = each.system_attrs.get(POINT, {})
+            point = _internal(params, distributions) or each.system_attrs.get(POINT, {})
             if point.keys() == distributions.keys() and all(distributions[n]._contains(v) for n, v in point.items()):
                 points[each.number] = point
         return points
@@ -260,17 +288,17 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
     return CategoricalDistribution(parameter.values)
 
 
-def _within(trial: FrozenTrial, distributions: dict[str, BaseDistribution]) -> bool:
-    """Whether the trial is a point of this space."""
+def _internal(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> dict[str, float]:
+    """The parameters in Optuna's internal numbers; empty unless they are a point of this space."""
+    point = {}
     for name, distribution in distributions.items():
-        if name not in trial.params:
-            return False
         try:
-            if not distribution._contains(distribution.to_internal_repr(trial.params[name])):
-                return False
-        except (TypeError, ValueError):
-            return False
-    return True
+            point[name] = distribution.to_internal_repr(params[name])
+        except (KeyError, TypeError, ValueError):
+            return {}
+        if not distribution._contains(point[name]):
+            return {}
+    return point
 
 
 def _plain_sample(distribution: BaseDistribution, u: float) -> Any:

@@ -56,7 +56,7 @@ class Float:
     @property
     def top(self) -> float:
         """The largest value: ``high``, or the last step below it."""
-        return self.high if self.step is None or self.count is None else _stepped(self.low, self.step, self.count - 1)
+        return self.high if self.count is None else self._stepped(self.count - 1)
 
     def to_unit(self, raw: np.ndarray) -> np.ndarray:
         if self.step is not None and self.count is not None:
@@ -67,10 +67,14 @@ class Float:
 
     def from_unit(self, unit: np.ndarray) -> np.ndarray:
         if self.step is not None and self.count is not None:
-            return np.array([_stepped(self.low, self.step, k) for k in _cell(unit, self.count)])
+            return np.array([self._stepped(k) for k in _cell(unit, self.count)])
         if self.log:
             return np.clip(self.low * np.exp(unit * math.log(self.high / self.low)), self.low, self.high)
         return np.clip(self.low + unit * (self.high - self.low), self.low, self.high)
+
+    def _stepped(self, k: int) -> float:
+        value = float(f"{self.low + k * (self.step or 0.0):.15g}")  # 0.1 + 2 * 0.1 is 0.3
+        return min(max(value, self.low), self.high)
 
     def read(self, value: Any, what: str, label: str) -> float:
         """The raw number of a value; outside the range is refused, in between two steps is not: it is where it was run."""
@@ -252,7 +256,3 @@ def _same(a: Any, b: Any) -> bool:
 
 def _cell(unit: np.ndarray, count: int) -> np.ndarray:
     return np.clip(np.floor(np.asarray(unit) * count), 0, count - 1).astype(int)
-
-
-def _stepped(low: float, step: float, k: int) -> float:
-    return float(f"{low + k * step:.15g}")  # 0.1 + 2 * 0.1 is 0.3

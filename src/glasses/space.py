@@ -30,7 +30,7 @@ class Space:
         self.names, given = _listed(bounds)
         self.parameters = [_parameter(self.label(i), each) for i, each in enumerate(given)]
         self.lattice = lattice_of(self.parameters)
-        self.choices = tuple(i for i, each in enumerate(self.parameters) if isinstance(each, Choice))
+        self.choice = None if self.lattice is None else self.lattice.is_choice  # which coordinates have no order
         self._plain = all(isinstance(each, Float) for each in self.parameters)
 
     @property

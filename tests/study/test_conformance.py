@@ -3,10 +3,21 @@
 import pytest
 from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
 
+from glasses import Cascade, ExpectedLoss
 from glasses.optuna import GlassesSampler
 
 
-class TestGlassesSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):
+    """The default planner."""
+
     @pytest.fixture
     def sampler(self):
-        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2)
+        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=Cascade(places=64, valued=8, polished=2))
+
+
+class TestExpectedLoss(RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+    """The suite with most decisions and most pending trials, by the cheapest planner."""
+
+    @pytest.fixture
+    def sampler(self):
+        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, loss=ExpectedLoss())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 
 from glasses.lookahead.scene import Scene, Star, if_it_succeeds
 
@@ -35,5 +36,12 @@ class Loss(Protocol):
 
 
 def worth(loss: Loss, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
-    """What a search maximises: the merit, lowered by the risk that the evaluation fails."""
-    return if_it_succeeds(loss.merit(scene, star, futures, left), star.safe)
+    """What a search maximises: the merit, lowered by the risk that the evaluation fails.
+
+    With p the probability of success and G the gain, p G(x*) + (1 - p) G_rest [eq:risk]: a failure costs one evaluation, not
+    what the later ones will bring.
+    """
+    merit = if_it_succeeds(loss.merit(scene, star, futures, left), star.safe)
+    if star.safe is None or scene.rest is None or not loss.is_gain:
+        return merit
+    return jnp.logaddexp(merit, scene.rest + jnp.log1p(-jnp.exp(jnp.minimum(star.safe, -1e-12))))

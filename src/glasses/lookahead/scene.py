@@ -12,6 +12,7 @@ Everything a decision compares is computed once here; oracles and losses only ga
 | eta, noise | | () | best value so far, noise variance |
 | lipschitz, lowest | L, M | () | steepest slope of mu over U (floored) and the smallest mean there, for local penalisation |
 | safe | log P(success) | (U,) | None while nothing has failed |
+| rest | | () | log of the gain expected from the evaluations that are left after a failure; None while nothing has failed |
 | lattice, success | | | the values that can be run, and the model of failures; None where there are none |
 
 A ``Star`` is a putative next point x* seen from the scene: its mean, its variance and its covariance with U. It is a
@@ -50,6 +51,7 @@ class Scene(NamedTuple):
     lipschitz: jax.Array
     lowest: jax.Array
     safe: jax.Array | None
+    rest: jax.Array | None
     lattice: Lattice | None
     success: Success | None
 
@@ -113,7 +115,8 @@ def build_scene(
     lipschitz = jnp.maximum(steepest, 1e-3 * jnp.sqrt(post.hyper.signal))  # a flat mean would push every step out of the box
     lowest = jnp.minimum(jnp.min(jnp.where(real, mu, jnp.inf)), eta)
     safe = None if success is None else log_success(kernel, success, points)
-    return Scene(post, points, mu, cov, believed, real, rows, W, eta, lipschitz, lowest, safe, lattice, success)
+    rest = None if success is None else jnp.asarray(-jnp.inf)
+    return Scene(post, points, mu, cov, believed, real, rows, W, eta, lipschitz, lowest, safe, rest, lattice, success)
 
 
 def look(kernel: Kernel, scene: Scene, x: jax.Array) -> Star:
@@ -159,7 +162,7 @@ def star_at(scene: Scene, i: jax.Array) -> Star:
 
 
 def if_it_succeeds(merit: jax.Array, safe: jax.Array | None) -> jax.Array:
-    """A logarithmic merit times the probability that the evaluation succeeds: a failure is worth nothing."""
+    """A logarithmic merit times the probability that the evaluation succeeds."""
     return merit if safe is None else merit + safe
 
 

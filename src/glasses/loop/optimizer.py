@@ -9,7 +9,6 @@ before the model sees them (see ``space`` for the inputs), so that a change of u
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from glasses.lookahead.loss import Loss
 from glasses.loop.checks import checked_seed, values_of, whole
 from glasses.loop.ledger import ExhaustedError, Ledger
 from glasses.loop.result import Plan, Recommendation, Result
-from glasses.padding import data_size
+from glasses.padding import data_size, pad_rows
 from glasses.search.cascade import open_scene, planned
 from glasses.search.decision import Decision, Search, Situation
 from glasses.search.foresee import foresee
@@ -28,9 +27,8 @@ from glasses.search.surface import gains_at
 from glasses.search.survey import cover
 from glasses.space import Space
 from glasses.surrogate.fit import GaussianProcess
-from glasses.surrogate.kernels import Mixed
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, grow
-from glasses.surrogate.success import Success, fit_success
+from glasses.surrogate.success import Success, disappointed, fit_success
 
 _SMALL = 256  # configurations: a space of no more is looked at as a whole
 _ENUMERABLE = 100_000
@@ -75,8 +73,6 @@ class Optimizer:
         ):
             if isinstance(given, type) or not callable(getattr(given, method, None)):
                 raise ValueError(f"{name} must be an object such as {usual[name]!r}, got {given!r}.")
-        if self.space.choices:
-            self.model = replace(self.model, kernel=Mixed(self.model.kernel, self.space.choices))
         self.seed = checked_seed(seed)
         if not isinstance(count_failures, bool):
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")
@@ -257,10 +253,8 @@ class Optimizer:
         return x if math.isfinite(decision.merit) or self.space.lattice is None else self._design(self._ledger.evaluated)
 
     def _design(self, k: int, also: list[np.ndarray] | None = None) -> np.ndarray:
-        """Point k of the initial design, one Sobol sequence per seed; in a finite space the next one that is not taken."""
-        if self.space.lattice is None:
-            return self.space.from_unit(cover(self.space.d, k + 1, self._rng(0, decision=False))[k])
-        sequence = self.space.from_unit(cover(self.space.d, k + 64, self._rng(0, decision=False))[k:])
+        """The first point of the initial design that is not taken, after k evaluations; one Sobol sequence per seed."""
+        sequence = self.space.from_unit(cover(self.space.d, k + 64, self._rng(0, decision=False)))
         everything = self.space.every(_ENUMERABLE)
         if everything is not None:
             shuffled = self._rng(4, decision=False).permutation(everything)
@@ -268,7 +262,7 @@ class Optimizer:
         for x in sequence:
             if not self._ledger.is_taken(x, also):
                 return x
-        return sequence[0]  # a space this large whose next 64 points are all taken: a repetition, and only by plain chance
+        return sequence[k % len(sequence)]  # only in a large finite space, by a chance nobody will live to see
 
     def _check_not_exhausted(self) -> None:
         """In a finite space there may be nothing left to learn: unless the noise makes repetitions worth something."""
@@ -292,7 +286,13 @@ class Optimizer:
     def _situation(self) -> Situation:
         space = self.space
         pending = space.to_unit(np.array(self._ledger.pending)) if self._ledger.pending else np.zeros((0, space.d))
-        return Situation(self.posterior(), pending, self.remaining, space.lattice, self._success(), space.every(_SMALL))
+        post = _with_room(self.posterior(), len(self._ledger.failed) + len(pending))
+        if self._ledger.failed:
+            failed = space.to_unit(np.array(self._ledger.failed))
+            post = disappointed(
+                post, pad_rows(failed, data_size(len(failed))), np.asarray(len(failed)), kernel=self.model.kernel
+            )
+        return Situation(post, pending, self.remaining, space.lattice, self._success(), space.every(_SMALL))
 
     def _success(self) -> Success | None:
         """The model of failures, once there is one."""
@@ -302,7 +302,7 @@ class Optimizer:
         key = ("success", len(books.y), len(books.failed), self.model.kernel)
         if key not in self._cache:
             X = self.space.to_unit(np.array(books.X + books.failed))
-            self._remember(key, fit_success(self.model.kernel, X, np.arange(len(X)) >= len(books.X)))
+            self._remember(key, fit_success(self.model.kernel, X, np.arange(len(X)) >= len(books.X), self.space.choice))
         return self._cache[key]
 
     def posterior(self) -> Posterior:
@@ -314,8 +314,8 @@ class Optimizer:
             centre, scale = self._units()
             X = self.space.to_unit(np.array(self._ledger.X))
             y = np.round((np.array(self._ledger.y) - centre) / scale, 10)
-            self._remember(key, self.model.posterior(X, y, y_centre=centre, y_scale=scale))
-        return _with_room(self._cache[key], len(self._ledger.pending))
+            self._remember(key, self.model.posterior(X, y, y_centre=centre, y_scale=scale, choice=self.space.choice))
+        return self._cache[key]
 
     def _remember(self, key: Any, value: Any) -> None:
         self._cache = {k: v for k, v in self._cache.items() if k[0] != key[0]} | {key: value}
@@ -333,7 +333,7 @@ class Optimizer:
 
     def _recommend(self) -> Recommendation:
         centre, scale = self._units()
-        post = _with_room(self.posterior(), 0)
+        post = self.posterior()
         every = self.space.every(_SMALL)
         spread = np.resize(every, (256, self.space.d)) if every is not None else None
         spread = cover(self.space.d, 256, self._rng(3, decision=False)) if spread is None else spread

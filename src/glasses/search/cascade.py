@@ -61,6 +61,10 @@ class Cascade:
         if not loss.looks_ahead:
             return conclude(scene, _best_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished))
         chosen = _screen(scene, left_now, size=size, count=self.valued)
+        if scene.rest is not None and n > 1:  # what the others would bring if this one failed
+            count = np.asarray(min(self.valued, 8))
+            after = _value(scene, chosen, count, np.asarray(n - 1), kernel=kernel, loss=loss, size=size)
+            scene = scene._replace(rest=jnp.max(after.merit))
         valued = _value(scene, chosen, np.asarray(self.valued), left_now, kernel=kernel, loss=loss, size=size)
         polished = _polish(scene, valued, left_now, kernel=kernel, loss=loss, count=self.polished)
         again = _value(scene, polished, np.asarray(self.polished), left_now, kernel=kernel, loss=loss, size=size)

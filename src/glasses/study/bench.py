@@ -50,9 +50,8 @@ def ask(keeper: Keeper, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
     return experiments
 
 
-def check(keeper: Keeper, *, trial: int | None, point: Mapping[str, str] | None, result: str | None, failed: bool) -> Told:
-    """One result as typed in, checked against the study."""
-    outcome = _outcome(result, failed)
+def check(keeper: Keeper, outcome: Evaluation, trial: int | None, point: Mapping[str, str] | None) -> Told:
+    """One result, checked against the study: of an open trial, or of a point given by the texts of its values."""
     if trial is not None and point:
         raise ValueError("Give either --trial or --at, not both: a trial already has its point.")
     if point:
@@ -76,7 +75,7 @@ def check_csv(keeper: Keeper, path: Path) -> tuple[list[Told], int, int]:
             blank += 1
             continue
         try:
-            outcome = _outcome(row["value"], row.get("failed", "").strip().lower() in ("1", "yes", "true", "failed"))
+            outcome = outcome_of(row["value"], row.get("failed", "").strip().lower() in ("1", "yes", "true", "failed"))
             if row.get("trial", "").strip():
                 number = _whole(row["trial"])
                 if number in finished:
@@ -116,7 +115,7 @@ def ask_for_results(keeper: Keeper, read: Callable[[str], str]) -> list[Told]:
             point = ", ".join(f"{name}={value}" for name, value in trial.params.items())
             answer = read(f"trial {trial.number} ({point}): ").strip()
             if answer:
-                told.append(Told(_outcome(answer, False), trial, dict(trial.params)))
+                told.append(Told(outcome_of(answer, False), trial, dict(trial.params)))
     return told
 
 
@@ -140,7 +139,8 @@ def _open_trial(keeper: Keeper, number: int | None) -> FrozenTrial:
     raise ValueError(f"There is no open trial {number}: `glasses show` lists the open ones.")
 
 
-def _outcome(result: str | None, failed: bool) -> Evaluation:
+def outcome_of(result: str | None, failed: bool) -> Evaluation:
+    """A result as typed in."""
     if failed:
         if result is not None and result.strip() and result.strip().lower() not in _FAILED:
             raise ValueError(f"An evaluation has a value or has failed, not both: got {result!r} and failed.")

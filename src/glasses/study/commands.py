@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def add_study_commands(commands: Any) -> None:
         "ask",
         "the next experiment, to be done by hand",
         "  glasses ask study.toml\n  glasses ask study.toml -n 3 --format json",
-        _ask,
+        _on_study(_ask, writing=True),
     )
     ask.add_argument("-n", type=int, default=1, help="how many (1)")
     _format(ask, "table", "json")
@@ -82,7 +83,7 @@ def add_study_commands(commands: Any) -> None:
         "show",
         "state, best, recommended and plan",
         "  glasses show study.toml\n  glasses show study.toml --format json | jq .best",
-        _show,
+        _on_study(_show, writing=False),
     )
     show.add_argument("--no-plan", action="store_true", help="leave out what needs the model: quicker")
     _format(show, "table", "json")
@@ -91,7 +92,7 @@ def add_study_commands(commands: Any) -> None:
         "plot",
         "draw convergence, the model through the recommended point, and the plan",
         "  glasses plot study.toml\n  glasses plot study.toml --out picture.svg",
-        _plot,
+        _on_study(_plot, writing=False),
     )
     plot.add_argument("--out", type=Path, help="the picture (default: the study file's name with .png)")
 
@@ -99,7 +100,7 @@ def add_study_commands(commands: Any) -> None:
         "export",
         "every evaluation, for other programs",
         "  glasses export study.toml > results.csv\n  glasses export study.toml --format json --out results.json",
-        _export,
+        _on_study(_export, writing=False),
     )
     export.add_argument("--out", type=Path, help="a file instead of the terminal")
     _format(export, "csv", "json")
@@ -114,6 +115,16 @@ def _keeper(options: argparse.Namespace, *, writing: bool, patience: float = 30.
     from glasses.study.keeper import Keeper
 
     return Keeper(read_study(options.file), writing=writing, patience=patience)
+
+
+def _on_study(action: Callable[[Keeper, argparse.Namespace], None], *, writing: bool) -> Callable[[argparse.Namespace], None]:
+    """The action on the study of the file."""
+
+    def act(options: argparse.Namespace) -> None:
+        with _keeper(options, writing=writing) as keeper:
+            action(keeper, options)
+
+    return act
 
 
 def _new(options: argparse.Namespace) -> None:
@@ -131,14 +142,13 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError(f"--most must be at least 1, got {options.most}.")
     if not options.patience >= 0:
         raise ValueError(f"--patience must be at least 0 seconds, got {options.patience:g}.")
-    keeper = _keeper(options, writing=True, patience=options.patience)
-    return work(keeper, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
+    with _keeper(options, writing=True, patience=options.patience) as keeper:
+        return work(keeper, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
 
 
-def _ask(options: argparse.Namespace) -> None:
+def _ask(keeper: Keeper, options: argparse.Namespace) -> None:
     from glasses.study import bench, report
 
-    keeper = _keeper(options, writing=True)
     experiments = bench.ask(keeper, options.n)
     if options.format == "json":
         print(report.as_json([{"trial": trial.number, "params": params} for trial, params in experiments]))
@@ -152,26 +162,27 @@ def _ask(options: argparse.Namespace) -> None:
 def _tell(options: argparse.Namespace) -> None:
     from glasses.study import bench
 
-    given = [options.value is not None or options.failed, options.csv is not None]
-    if sum(given) > 1 or (options.csv is not None and (options.trial is not None or options.at)):
+    given = options.value is not None or options.failed
+    if options.csv is not None and (given or options.trial is not None or options.at):
         raise ValueError("--csv holds the results itself: give nothing else with it.")
-    keeper = _keeper(options, writing=True)
-    blank = known = 0
-    if options.csv is not None:
-        told, blank, known = bench.check_csv(keeper, options.csv)
-    elif not any(given):
-        if options.trial is not None or options.at or not sys.stdin.isatty():
-            raise ValueError("A value is missing: type the number that was measured, or --failed.")
-        told = bench.ask_for_results(keeper, input)
-    else:
-        point = _pairs(options.at)
-        told = [bench.check(keeper, trial=options.trial, point=point, result=options.value, failed=options.failed)]
-    numbers = bench.store(keeper, told)
+    typed = not given and options.csv is None
+    if typed and (options.trial is not None or options.at or not sys.stdin.isatty()):
+        raise ValueError("A value is missing: type the number that was measured, or --failed.")
+    outcome = bench.outcome_of(options.value, options.failed) if given else None
+    point = _pairs(options.at)
+    with _keeper(options, writing=True) as keeper:
+        blank = known = 0
+        if options.csv is not None:
+            told, blank, known = bench.check_csv(keeper, options.csv)
+        elif outcome is None:
+            told = bench.ask_for_results(keeper, input)
+        else:
+            told = [bench.check(keeper, outcome, options.trial, point)]
+        numbers = bench.store(keeper, told)
+        left = f"{keeper.left()} of {keeper.file.budget} left."
     stored = f"Stored: {', '.join(f'trial {number}' for number in numbers)}." if numbers else "Nothing to store."
-    more = "".join(
-        f" {count} rows {why}." for count, why in ((blank, "had no value yet"), (known, "were told before")) if count
-    )
-    print(f"{stored}{more} {keeper.left()} of {keeper.file.budget} left.")
+    notes = ((blank, "had no value yet"), (known, "were told before"))
+    print(" ".join([stored, *(f"{count} rows {why}." for count, why in notes if count), left]))
 
 
 def _pairs(given: list[str] | None) -> dict[str, str] | None:
@@ -186,20 +197,18 @@ def _pairs(given: list[str] | None) -> dict[str, str] | None:
     return point
 
 
-def _show(options: argparse.Namespace) -> None:
+def _show(keeper: Keeper, options: argparse.Namespace) -> None:
     from glasses.study import report
 
-    keeper = _keeper(options, writing=False)
     found = report.summary(keeper, plan=not options.no_plan)
     print(report.as_json(found) if options.format == "json" else report.as_text(found, list(keeper.distributions)))
 
 
-def _plot(options: argparse.Namespace) -> None:
+def _plot(keeper: Keeper, options: argparse.Namespace) -> None:
     from glasses.loop.ledger import ExhaustedError
     from glasses.plot import draw_overview, overview_data
     from glasses.study.objective import printable
 
-    keeper = _keeper(options, writing=False)
     optimizer = keeper.optimizer()
     plan = None
     if optimizer.remaining and optimizer.values:
@@ -216,10 +225,9 @@ def _plot(options: argparse.Namespace) -> None:
     print(f"Wrote {out}.")
 
 
-def _export(options: argparse.Namespace) -> None:
+def _export(keeper: Keeper, options: argparse.Namespace) -> None:
     from glasses.study import report
 
-    keeper = _keeper(options, writing=False)
     rows = report.rows_of(keeper)
     text = report.as_csv(rows) if options.format == "csv" else report.as_json(rows) + "\n"
     if options.out is None:

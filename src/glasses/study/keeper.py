@@ -16,6 +16,7 @@ comes back with a result after all does not lose it: it is added, and the repeti
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ from glasses.optuna import LOST, GlassesSampler, distribution_of
 from glasses.space import Space
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
-from glasses.study.storage import PatientStorage, open_storage
+from glasses.study.storage import NothingYetError, PatientStorage, open_storage
 
 ASKED = "glasses:asked"  # system attribute: a person has this one on the bench; no worker waits for it
 REASON = "reason"  # user attribute of a failed evaluation
@@ -46,7 +47,7 @@ class Keeper:
     """The study of a file. ``writing=False`` only looks."""
 
     def __init__(self, file: StudyFile, *, writing: bool = True, patience: float = 3600.0) -> None:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)  # what matters of its warnings is said here in other words
         self.file = file
         self.distributions = {name: distribution_of(each) for name, each in file.parameters.items()}
         self.sampler = GlassesSampler(
@@ -60,10 +61,27 @@ class Keeper:
             stale_after=math.inf,  # the dead are found by their missing heartbeat
         )
         storage = open_storage(file.storage, heartbeat=file.heartbeat, writing=writing, patience=patience)
-        self.study = self._open(storage, writing)
-        self.storage: Any = self.study._storage
-        self.study_id = self.study._study_id
-        self._check_same_study(storage, writing)
+        self._engine = storage.engine
+        self._reaped = 0.0
+        self.sampler.while_waiting = self.reap_now_and_then  # of a worker that died in its turn
+        try:
+            self.study = self._open(storage, writing)
+            self.storage: Any = self.study._storage
+            self.study_id = self.study._study_id
+            self._check_same_study()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _open(self, storage: PatientStorage, writing: bool) -> optuna.Study:
         direction = StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
@@ -71,15 +89,14 @@ class Keeper:
             return optuna.load_study(study_name=self.file.name, storage=storage, sampler=self.sampler)
         except KeyError:
             if not writing:
-                raise ValueError(
-                    f"There is no study {self.file.name!r} in the database yet: nothing has been evaluated."
-                ) from None
+                words = f"There is no study {self.file.name!r} in the database yet: nothing has been evaluated."
+                raise NothingYetError(words) from None
         try:
             return optuna.create_study(study_name=self.file.name, storage=storage, sampler=self.sampler, direction=direction)
         except DuplicatedStudyError:  # another worker was faster
             return optuna.load_study(study_name=self.file.name, storage=storage, sampler=self.sampler)
 
-    def _check_same_study(self, storage: PatientStorage, writing: bool) -> None:
+    def _check_same_study(self) -> None:
         """The file and the database must mean the same study; ranges and the budget may change, kinds may not."""
         if (self.study.direction == StudyDirection.MAXIMIZE) != self.file.maximize:
             raise ValueError(f"The stored study {self.file.name!r} has the other direction: give this one another name.")
@@ -131,8 +148,7 @@ class Keeper:
             places = self.places()
             waiting = [trial for trial in places[: self.file.budget] if trial.state == TrialState.WAITING]
             for trial in waiting:
-                if not by_hand:
-                    self.storage.record_heartbeat(trial._trial_id)  # before the claim: who dies right after it is missed
+                self.storage.record_heartbeat(trial._trial_id)  # before the claim: who dies right after it is missed
                 if self._take(trial):
                     if by_hand:
                         self.storage.set_trial_system_attr(trial._trial_id, ASKED, True)
@@ -207,11 +223,20 @@ class Keeper:
         if self._lose(trial):
             self._repeat(trial, trial.system_attrs.get(DEATHS, 0))
 
+    def reap_now_and_then(self) -> list[int]:
+        """``reap``, but not more often than once per heartbeat."""
+        if time.monotonic() - self._reaped < self.file.heartbeat:
+            return []
+        self._reaped = time.monotonic()
+        return self.reap()
+
     def reap(self) -> list[int]:
         """Queue the trials of dead workers again; their numbers."""
         lost = []
         for trial_id in self.storage._get_stale_trial_ids(self.study_id):  # type: ignore[attr-defined]
             trial = self.storage.get_trial(trial_id)
+            if ASKED in trial.system_attrs and trial.params.keys() == self.distributions.keys():
+                continue  # on somebody's bench, for as long as it takes
             deaths = trial.system_attrs.get(DEATHS, 0) + 1
             if deaths > self.file.retries and trial.params:
                 words = f"its worker died {deaths} times" if deaths > 1 else "its worker died"

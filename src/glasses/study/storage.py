@@ -20,7 +20,15 @@ from typing import Any
 import sqlalchemy
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    PendingRollbackError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 
 _PATIENT = (
     "create_new_study",
@@ -45,22 +53,28 @@ _PATIENT = (
 
 
 class UnreachableError(ValueError):
-    """The database stayed out of reach for too long."""
+    """The database cannot be opened, or stayed out of reach for too long."""
+
+
+class NothingYetError(ValueError):
+    """There is no such study to look at yet."""
 
 
 def open_storage(url: str, *, heartbeat: int, writing: bool, patience: float) -> PatientStorage:
     """The storage at that address; ``heartbeat`` in seconds, three of which without a sign mean that a worker is dead."""
     shown = sqlalchemy.engine.make_url(url).render_as_string(hide_password=True)
     if url.startswith("sqlite:") and not writing and not Path(url.removeprefix("sqlite:///")).exists():
-        raise UnreachableError(f"There is no database {shown} yet: nothing has been evaluated.")
+        raise NothingYetError(f"There is no database {shown} yet: nothing has been evaluated.")
     for attempt in range(20):
         try:
             return PatientStorage(url, heartbeat=heartbeat, writing=writing, patience=patience)
-        except (OperationalError, ProgrammingError, sqlalchemy.exc.IntegrityError, StorageInternalError) as error:
+        except (OperationalError, ProgrammingError, IntegrityError, StorageInternalError) as error:
             racing = any(word in str(error).lower() for word in ("already exists", "locked", "unique", "duplicate"))
             if racing and attempt < 19:  # other workers make the same tables at this moment
                 time.sleep(0.1 * (attempt + 1))
                 continue
+            if not writing and any(words in cause(error) for words in ("no such table", "does not exist")):
+                raise NothingYetError(f"The database {shown} holds no study yet: nothing has been evaluated.") from None
             raise UnreachableError(f"The database {shown} cannot be opened: {cause(error)}.") from None
         except (SQLAlchemyError, RuntimeError) as error:
             raise UnreachableError(f"The database {shown} cannot be used: {cause(error)}.") from None
@@ -76,7 +90,7 @@ class PatientStorage(RDBStorage):
         self.patience = patience
         self._word = threading.Lock()
         sqlite = url.startswith("sqlite:")
-        settings: dict[str, Any] = {"connect_args": {"timeout": 20.0}} if sqlite else {"pool_pre_ping": True}
+        settings: dict[str, Any] = {"connect_args": {"timeout": 5.0}} if sqlite else {"pool_pre_ping": True}
         if not sqlite:
             settings["connect_args"] = {"connect_timeout": 5}
         with warnings.catch_warnings():
@@ -142,6 +156,8 @@ def cause(error: BaseException) -> str:
 def _is_outage(error: BaseException) -> bool:
     source: BaseException | None = error
     while source is not None:
+        if isinstance(source, PendingRollbackError):
+            return True  # the connection broke in the middle of a transaction, which is rolled back by now
         if isinstance(source, OperationalError | InterfaceError):
             words = str(source).lower()
             return not any(each in words for each in ("no such table", "no such column", "readonly", "read-only"))

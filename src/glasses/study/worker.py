@@ -46,12 +46,10 @@ def _work(
     most: int | None,
 ) -> int:
     progress = Progress(keeper)
-    done, reaped, waiting_said = 0, 0.0, False
+    done, waiting_said = 0, False
     while not stop.asked and (most is None or done < most):
-        if time.monotonic() - reaped > keeper.file.heartbeat:
-            for number in keeper.reap():
-                progress.say(f"the worker of evaluation {number} is gone; it is queued again.")
-            reaped = time.monotonic()
+        for number in keeper.reap_now_and_then():
+            progress.say(f"the worker of evaluation {number} is gone.")
         trial = keeper.claim()
         if trial is None:
             others = [each for each in keeper.trials() if each.state == TrialState.RUNNING and ASKED not in each.system_attrs]
@@ -97,8 +95,8 @@ def _store(keeper: Keeper, trial: FrozenTrial, outcome: Evaluation, params: Mapp
         raise UnreachableError(str(error)) if isinstance(error, Exception) else error from error
 
 
-class _AbandonedError(Exception):
-    """The evaluation under way is to be dropped at once."""
+class _AbandonedError(BaseException):
+    """The evaluation under way is to be dropped at once; nothing that catches errors of an objective may catch it."""
 
 
 class _Stop:

@@ -127,10 +127,18 @@ class GaussianProcess:
         elif not (isinstance(self.fit.starts, int) and self.fit.starts >= 1):
             raise ValueError(f"starts must be a whole number of at least 1, got {self.fit.starts!r}.")
 
-    def posterior(self, X: np.ndarray, y: np.ndarray, *, y_centre: float = 0.0, y_scale: float = 1.0) -> Posterior:
+    def posterior(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        *,
+        y_centre: float = 0.0,
+        y_scale: float = 1.0,
+        choice: np.ndarray | None = None,
+    ) -> Posterior:
         """Fit to inputs in the unit cube and standardised outputs and condition on them.
 
-        ``y_centre + y_scale * y`` are the outputs in the user's units.
+        ``y_centre + y_scale * y`` are the outputs in the user's units; ``choice`` (d,) marks inputs without an order.
         """
         X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
         N, d = X.shape
@@ -138,22 +146,25 @@ class GaussianProcess:
         data = (pad_rows(X, size), pad_rows(y, size), np.asarray(N))
         if isinstance(self.fit, Known):
             assert self.noise is not None
-            return _condition(*data, self.fit.hyper(d, self.noise, y_centre, y_scale), kernel=self.kernel)
+            hyper = self.fit.hyper(d, self.noise, y_centre, y_scale)._replace(
+                choice=None if choice is None else jnp.asarray(choice)
+            )
+            return _condition(*data, hyper, kernel=self.kernel)
         fixed = -1.0 if self.noise is None else (self.noise / y_scale) ** 2
         prior = self.fit.prior(d)
         starts = _starts(d, self.fit.starts, prior)
         if N > _SUBSET:
             chosen = _subset(y, _SUBSET)
             few = (pad_rows(X[chosen], _SUBSET), pad_rows(y[chosen], _SUBSET), np.asarray(_SUBSET))
-            theta, _ = _fit(*few, starts, np.asarray(fixed), kernel=self.kernel, prior=prior, bias=self.bias, passes=60)
+            theta, _ = _fit(*few, starts, np.asarray(fixed), choice, kernel=self.kernel, prior=prior, bias=self.bias, passes=60)
             starts, passes = np.asarray(theta)[None], 15
         else:
             passes = 60
-        _, post = _fit(*data, starts, np.asarray(fixed), kernel=self.kernel, prior=prior, bias=self.bias, passes=passes)
+        _, post = _fit(*data, starts, np.asarray(fixed), choice, kernel=self.kernel, prior=prior, bias=self.bias, passes=passes)
         return post
 
 
-def hyper_from(theta: jax.Array, d: int, fixed_noise: jax.Array, bias: bool) -> Hyper:
+def hyper_from(theta: jax.Array, d: int, fixed_noise: jax.Array, bias: bool, choice: jax.Array | None = None) -> Hyper:
     """theta as hyperparameters; a fixed noise variance (>= 0) overrides the learned one."""
     noise = jnp.where(fixed_noise >= 0, fixed_noise, jnp.exp(2.0 * theta[d + 1]))
     return Hyper(
@@ -162,6 +173,7 @@ def hyper_from(theta: jax.Array, d: int, fixed_noise: jax.Array, bias: bool) -> 
         noise=noise,
         mean=jnp.zeros(()) if bias else theta[d + 2],
         bias=jnp.exp(theta[d + 3]) if bias else jnp.zeros(()),
+        choice=choice,
     )
 
 
@@ -171,6 +183,7 @@ def objective(
     y: jax.Array,
     count: jax.Array,
     fixed_noise: jax.Array,
+    choice: jax.Array | None = None,
     *,
     kernel: Kernel,
     prior: Prior,
@@ -178,7 +191,7 @@ def objective(
 ) -> jax.Array:
     """J(theta), [eq:map], up to a constant."""
     d = X.shape[1]
-    hyper = hyper_from(theta, d, fixed_noise, bias)
+    hyper = hyper_from(theta, d, fixed_noise, bias, choice)
     K = observed_covariance(kernel, hyper, X, count)
     r = jnp.where(jnp.arange(X.shape[0]) < count, y - hyper.mean, 0.0)
     z = (theta[:d] - prior.log_lengthscale) / prior.log_lengthscale_sd
@@ -214,6 +227,7 @@ def _fit(
     count: jax.Array,
     starts: jax.Array,
     fixed: jax.Array,
+    choice: jax.Array | None,
     *,
     kernel: Kernel,
     prior: Prior,
@@ -224,7 +238,7 @@ def _fit(
     d = X.shape[1]
 
     def one(theta: jax.Array) -> jax.Array:
-        return objective(theta, X, y, count, fixed, kernel=kernel, prior=prior, bias=bias)
+        return objective(theta, X, y, count, fixed, choice, kernel=kernel, prior=prior, bias=bias)
 
     def batch(thetas: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.lax.map(jax.value_and_grad(one), thetas)
@@ -234,7 +248,7 @@ def _fit(
         batch, starts, jnp.asarray(limits[:, 0]), jnp.asarray(limits[:, 1]), passes=passes, first_step=0.5, tolerance=1e-7
     )
     theta = found.x[jnp.argmin(found.f)]
-    return theta, posterior(kernel, hyper_from(theta, d, fixed, bias), X, y, count)
+    return theta, posterior(kernel, hyper_from(theta, d, fixed, bias, choice), X, y, count)
 
 
 @program

@@ -29,17 +29,6 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True)
-class Mixed:
-    """``kernel`` over inputs of which the columns ``choices`` hold values without an order."""
-
-    kernel: Kernel
-    choices: tuple[int, ...]
-
-    def correlation(self, r2: jax.Array) -> jax.Array:
-        return self.kernel.correlation(r2)
-
-
-@dataclass(frozen=True)
 class Matern52:
     """Twice differentiable functions: the default."""
 
@@ -69,13 +58,15 @@ def _matern52_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     return (1.0 + s + (5.0 / 3.0) * r2) * decay, (-5.0 / 6.0) * (1.0 + s) * decay * t
 
 
-def squared_distance(kernel: Kernel, A: jax.Array, B: jax.Array, lengthscale: jax.Array) -> jax.Array:
-    """r^2 between the rows of A (n, d) and B (m, d): summed differences, so that r^2 = 0 exactly for equal rows."""
-    choices = kernel.choices if isinstance(kernel, Mixed) else ()
+def squared_distance(A: jax.Array, B: jax.Array, lengthscale: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+    """r^2 between the rows of A (n, d) and B (m, d): summed differences, so that r^2 = 0 exactly for equal rows.
+
+    ``choice`` (d,) marks the columns of [eq:hamming]; None if there are none.
+    """
     total = jnp.zeros((A.shape[0], B.shape[0]))
     for i in range(A.shape[1]):
         apart = A[:, i, None] - B[None, :, i]
-        if i in choices:
-            apart = (jnp.abs(apart) > _SAME).astype(apart.dtype)
+        if choice is not None:
+            apart = jnp.where(choice[i], (jnp.abs(apart) > _SAME).astype(apart.dtype), apart)
         total = total + (apart / lengthscale[i]) ** 2
     return total

@@ -39,6 +39,7 @@ class Hyper(NamedTuple):
     noise: jax.Array  # variance
     mean: jax.Array  # constant c
     bias: jax.Array  # variance b of the constant kernel
+    choice: jax.Array | None = None  # (d,) bool: which inputs have no order; None if there are none
 
 
 class Posterior(NamedTuple):
@@ -54,7 +55,7 @@ class Posterior(NamedTuple):
 
 def covariance(kernel: Kernel, hyper: Hyper, A: jax.Array, B: jax.Array) -> jax.Array:
     """Prior covariance k(A, B) of the latent function, (n, m)."""
-    return hyper.signal * kernel.correlation(squared_distance(kernel, A, B, hyper.lengthscale)) + hyper.bias
+    return hyper.signal * kernel.correlation(squared_distance(A, B, hyper.lengthscale, hyper.choice)) + hyper.bias
 
 
 def observed_covariance(kernel: Kernel, hyper: Hyper, X: jax.Array, count: jax.Array) -> jax.Array:

@@ -7,6 +7,10 @@ g. The prior mean m is the logit of the share of successes, (s + 1.5) / (n + 2):
 the cube. One lengthscale for all parameters, the best of a few by the Laplace evidence: failures are few and seldom tell
 which parameter is to blame.
 
+The probability says where evaluations fail, not what a failed one has taught about the objective: nothing, but that there was
+no improvement. So the posterior that decisions are made with is also conditioned on the failed points, ``disappointed``: each
+believed at its mean, or at eta if that is larger. Otherwise a region that always fails would stay the most promising one.
+
 Outside compiled code, in NumPy: some Newton steps of N^3 per lengthscale. Inside, ``log_success`` is one row of kernel
 values.
 """
@@ -22,6 +26,7 @@ import numpy as np
 from glasses.compilation import program
 from glasses.padding import data_size, pad_rows
 from glasses.surrogate.kernels import Kernel, squared_distance
+from glasses.surrogate.posterior import Posterior, best_value, condition, mean
 
 VARIANCE = 9.0  # a^2 of g: from 5 % to 95 % within one sd of even odds
 LENGTHSCALES = (0.1, 0.2, 0.4, 0.8)  # times sqrt(d)
@@ -35,9 +40,10 @@ class Success(NamedTuple):
     weights: Any  # (N,): the gradient of the log likelihood at the mode; 0 on the padding
     centre: Any  # m
     lengthscale: Any  # (d,)
+    choice: Any = None  # (d,) bool: which inputs have no order; None if there are none
 
 
-def fit_success(kernel: Kernel, X: np.ndarray, failed: np.ndarray) -> Success:
+def fit_success(kernel: Kernel, X: np.ndarray, failed: np.ndarray, choice: np.ndarray | None = None) -> Success:
     """Fit to the inputs X (n, d) of the unit cube, some of which failed."""
     n, d = X.shape
     size = data_size(n)
@@ -47,14 +53,14 @@ def fit_success(kernel: Kernel, X: np.ndarray, failed: np.ndarray) -> Success:
     best: tuple[float, float, np.ndarray] | None = None
     for factor in LENGTHSCALES:
         length = factor * float(np.sqrt(d))
-        K = np.asarray(_gram(pad_rows(X, size), np.full(d, length), kernel=kernel))[:n, :n] * VARIANCE
+        K = np.asarray(_gram(pad_rows(X, size), np.full(d, length), choice, kernel=kernel))[:n, :n] * VARIANCE
         evidence, weights = laplace(K, ~failed, centre)
         if best is None or evidence > best[0] + 1e-9:
             best = evidence, length, weights
     assert best is not None
     padded = np.zeros(size, bool)
     padded[:n] = failed
-    return Success(pad_rows(X, size), padded, pad_rows(best[2], size), np.asarray(centre), np.full(d, best[1]))
+    return Success(pad_rows(X, size), padded, pad_rows(best[2], size), np.asarray(centre), np.full(d, best[1]), choice)
 
 
 def laplace(K: np.ndarray, good: np.ndarray, centre: float) -> tuple[float, np.ndarray]:
@@ -84,10 +90,23 @@ def log_success(kernel: Kernel, success: Success | None, X: jax.Array) -> jax.Ar
     """log P(success) at the rows of X; 0 where nothing has failed yet."""
     if success is None:
         return jnp.zeros(X.shape[0])
-    near = kernel.correlation(squared_distance(kernel, X, jnp.asarray(success.X), jnp.asarray(success.lengthscale)))
+    near = kernel.correlation(squared_distance(X, jnp.asarray(success.X), jnp.asarray(success.lengthscale), success.choice))
     return jax.nn.log_sigmoid(success.centre + VARIANCE * near @ success.weights)
 
 
 @program
-def _gram(X: jax.Array, lengthscale: jax.Array, *, kernel: Kernel) -> jax.Array:
-    return kernel.correlation(squared_distance(kernel, X, X, lengthscale))
+def disappointed(post: Posterior, failed: jax.Array, count: jax.Array, *, kernel: Kernel) -> Posterior:
+    """The posterior once the first ``count`` rows of ``failed`` have brought no improvement; it must have room for them."""
+    eta = best_value(kernel, post)
+
+    def believe(k: int, post: Posterior) -> Posterior:
+        value = jnp.maximum(mean(kernel, post, failed[k][None])[0], eta)
+        extended = condition(kernel, post, failed[k], value)
+        return jax.tree.map(lambda new, old: jnp.where(k < count, new, old), extended, post)
+
+    return jax.lax.fori_loop(0, failed.shape[0], believe, post)
+
+
+@program
+def _gram(X: jax.Array, lengthscale: jax.Array, choice: jax.Array | None, *, kernel: Kernel) -> jax.Array:
+    return kernel.correlation(squared_distance(X, X, lengthscale, choice))

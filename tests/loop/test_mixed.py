@@ -1,0 +1,205 @@
+"""Typed parameters, finite spaces and failures in a whole run."""
+
+import math
+
+import numpy as np
+import pytest
+
+from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
+
+MIXED = {
+    "rate": Float(1e-4, 1e-1, log=True),
+    "layers": Int(1, 8),
+    "kind": Choice(["a", "b", "c"]),
+    "drop": Float(0, 0.5, step=0.1),
+}
+
+
+def cost(rate, layers, kind, drop):
+    return (math.log10(rate) + 2.5) ** 2 + 0.05 * (layers - 5) ** 2 + {"a": 0.5, "b": 0.0, "c": 1.0}[kind] + abs(drop - 0.2)
+
+
+def test_a_mixed_space_is_minimised():
+    seen = []
+
+    def objective(**params):
+        seen.append(params)
+        return cost(**params)
+
+    result = minimize(objective, MIXED, budget=24, n_initial=8, loss=ExpectedLoss(), seed=1)
+    assert result.success
+    assert result.x["kind"] == "b"
+    assert result.fun < 0.2
+    assert {type(v) for params in seen for v in params.values()} == {float, int, str}
+    assert len({tuple(params.items()) for params in seen}) == 24
+    assert set(result.recommended.x) == set(MIXED)
+
+
+@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), TwoStage(nodes=3)], ids=str)
+def test_what_is_valued_is_what_is_run(loss):
+    """Suggestions and every step of the plan lie on the lattice, and the plan predicts at those very points."""
+    optimizer = Optimizer(MIXED, budget=12, n_initial=6, loss=loss, seed=0)
+    while len(optimizer.values) < 7:
+        x = optimizer.ask()
+        optimizer.tell(x, cost(**x))
+    plan = optimizer.plan()
+    assert len(plan) == 5
+    mean, sd = optimizer.predict(plan.points)
+    np.testing.assert_allclose(mean, plan.mean, atol=1e-6)
+    np.testing.assert_allclose(sd, plan.sd, atol=1e-6)
+    assert optimizer.ask() == plan.next
+
+
+def test_choices_have_no_order():
+    """[eq:hamming]: listing the values of a choice in another order changes no prediction."""
+    rng = np.random.default_rng(0)
+    data = [({"x": rng.random(), "kind": kind}, rng.standard_normal()) for kind in "abcabcabca"]
+    predictions = []
+    for order in ("abc", "cab", "bca"):
+        optimizer = Optimizer({"x": (0, 1), "kind": Choice(list(order))}, budget=30, seed=0)
+        optimizer.tell([x for x, _ in data], [y for _, y in data])
+        predictions.append(np.concatenate(optimizer.predict([{"x": 0.3, "kind": kind} for kind in "abc"])))
+    np.testing.assert_allclose(predictions[1], predictions[0], atol=1e-8)
+    np.testing.assert_allclose(predictions[2], predictions[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [ExpectedLoss(), TwoStage(nodes=3)], ids=str)
+def test_a_finite_space_is_searched_without_repetition_and_says_when_it_is_exhausted(loss):
+    bounds = [Int(0, 3), Choice(["u", "v", "w"])]
+    optimizer = Optimizer(bounds, budget=30, noise=0.0, loss=loss, seed=0)
+    seen = []
+    for _ in range(12):
+        x = optimizer.ask()
+        seen.append(tuple(x))
+        optimizer.tell(x, (x[0] - 2) ** 2 + "uvw".index(x[1]))
+    with pytest.raises(ExhaustedError, match="All 12 configurations of this space are evaluated or pending"):
+        optimizer.ask()
+    assert len(seen) == len(set(seen)) == 12
+    result = minimize(lambda x: (x[0] - 2) ** 2 + "uvw".index(x[1]), bounds, budget=30, noise=0.0, loss=loss, seed=0)
+    assert result.nfev == 12
+    assert result.success
+    assert "the search is complete" in result.message
+    assert result.x == [2, "u"]
+
+
+def test_noise_makes_repetitions_worth_something_in_an_exhausted_space():
+    rng = np.random.default_rng(0)
+    optimizer = Optimizer([Int(0, 3)], budget=40, noise=0.5, loss=ExpectedLoss(), seed=0)
+    for _ in range(16):
+        x = optimizer.ask()
+        optimizer.tell(x, x[0] + 0.5 * rng.standard_normal())
+    counts = np.bincount([x[0] for x in optimizer.record().x_iters], minlength=4)
+    assert counts[0] == counts.max()  # the best is measured most
+    assert optimizer.result().recommended.x == [0]
+
+
+def test_pending_configurations_are_not_suggested_twice():
+    optimizer = Optimizer([Int(0, 2), Int(0, 2)], budget=20, noise=0.0, loss=ExpectedLoss(), seed=0)
+    asked = optimizer.ask(9)
+    assert len({tuple(x) for x in asked}) == 9
+    with pytest.raises(ExhaustedError):
+        optimizer.ask()
+
+
+def test_the_recommendation_can_be_run():
+    optimizer = Optimizer({"n": Int(0, 10), "s": Float(0, 1, step=0.25)}, budget=20, noise=0.0, seed=0)
+    for n in (0, 2, 4, 7, 10):
+        for s in (0.0, 1.0):
+            optimizer.tell({"n": n, "s": s}, (n - 5.4) ** 2 + (s - 0.6) ** 2)
+    found = optimizer.result().recommended
+    assert found.x["n"] in (5, 6)
+    assert found.x["s"] in (0.25, 0.5, 0.75, 1.0)
+    grid = [{"n": n, "s": s} for n in range(11) for s in (0, 0.25, 0.5, 0.75, 1.0)]
+    mean, _ = optimizer.predict(grid)
+    assert found.mean == pytest.approx(mean.min(), abs=1e-6)
+
+
+def test_failures_are_kept_cost_budget_and_do_not_end_the_run():
+    """Half of the square fails; the minimum of the rest lies near the border."""
+    calls = []
+
+    def objective(x):
+        calls.append(x)
+        if x[0] > 0.6:
+            raise RuntimeError("diverged") if len(calls) % 2 else ArithmeticError("overflow")
+        return float(np.sum((x - 0.55) ** 2))
+
+    with pytest.warns(UserWarning, match=r"failed \(.*\) and is kept as failed"):
+        result = minimize(objective, [(0, 1), (0, 1)], budget=25, loss=ExpectedLoss(), seed=3)
+    assert result.success
+    assert result.nfev == 25 == len(result.failures) + len(result.func_vals)
+    assert {each.reason for each in result.failures} <= {"RuntimeError: diverged", "ArithmeticError: overflow"}
+    assert all(each.x[0] > 0.6 for each in result.failures)
+    late = [x for x in calls[12:] if x[0] > 0.6]
+    assert len(late) <= 4  # of 13, where a blind search would waste five
+    assert result.fun < 0.01
+    assert result.recommended.x[0] < 0.7
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, None, "text", [1.0, 2.0], 1e300])
+def test_whatever_is_not_a_number_is_a_failure(bad):
+    calls = []
+
+    def objective(x):
+        calls.append(x)
+        return bad if len(calls) == 3 else float(np.sum(x))
+
+    with pytest.warns(UserWarning, match="kept as failed"):
+        result = minimize(objective, [(0, 1), (0, 1)], budget=6, n_initial=6, seed=0)
+    assert result.success
+    assert len(result.func_vals) == 5
+    assert len(result.failures) == 1
+    np.testing.assert_array_equal(result.failures[0].x, calls[2])
+
+
+def test_failures_may_be_free():
+    def objective(x):
+        return float(x[0]) if x[0] < 0.5 else math.nan
+
+    with pytest.warns(UserWarning, match="kept as failed"):
+        result = minimize(objective, [(0, 1)], budget=6, n_initial=6, count_failures=False, seed=0)
+    assert len(result.func_vals) == 6
+    assert result.nfev > 6
+    with pytest.warns(UserWarning, match="kept as failed"):
+        result = minimize(lambda x: math.nan, [(0, 1)], budget=3, count_failures=False, seed=0)
+    assert len(result.failures) == 6  # as many as the budget are free, then they count
+    assert not result.success
+    assert result.x is None
+
+
+def test_a_failed_point_is_told_and_not_asked_again():
+    optimizer = Optimizer({"a": Int(0, 3)}, budget=10, noise=0.0, seed=0)
+    for a in (0, 1):
+        optimizer.tell({"a": a}, float(a))
+    optimizer.tell({"a": 2}, None, reason="spilled")
+    assert optimizer.ask() == {"a": 3}
+    assert optimizer.record().failures[0].reason == "spilled"
+    assert optimizer.record().message == "Unfinished: 3 of 10 evaluations done, 1 failed."
+
+
+def test_exceptions_that_are_not_caught_carry_the_result():
+    def objective(x):
+        if len(seen) == 3:
+            raise RuntimeError("the furnace is out")
+        seen.append(1)
+        return float(np.sum(x))
+
+    seen = []
+    with pytest.raises(RuntimeError, match="furnace") as caught:
+        minimize(objective, [(0, 1)], budget=6, n_initial=6, seed=0, catch=())
+    assert len(caught.value.result.func_vals) == 3
+    assert "3 evaluations were done" in caught.value.__notes__[0]
+
+
+def test_known_noise_changes_what_is_believed():
+    """With a known sd the model explains scatter of that size as noise; eta is a posterior mean then."""
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 1, 12)[:, None]
+    y = (X[:, 0] - 0.5) ** 2 + 0.3 * rng.standard_normal(12)
+    noisy = Optimizer([(0, 1)], budget=20, noise=0.3, x0=X, y0=y, seed=0)
+    exact = Optimizer([(0, 1)], budget=20, noise=0.0, x0=X, y0=y, seed=0)
+    at = int(np.argmin(y))
+    mean, sd = noisy.predict(X[at])
+    assert mean[0] > y[at] + 0.1
+    assert sd[0] > 0.05
+    assert exact.predict(X[at])[0][0] == pytest.approx(y[at], abs=1e-3)

@@ -1,0 +1,114 @@
+"""``minimize`` over executors: asynchronous, nothing lost, whoever runs the evaluations."""
+
+import os
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import distributed
+import numpy as np
+import pytest
+
+from glasses import ExpectedLoss, Int, minimize
+
+BOX = [(0.0, 1.0), (0.0, 1.0)]
+
+
+def bowl(x):
+    return float(np.sum((np.asarray(x) - 0.4) ** 2))
+
+
+def fatal(x):
+    os._exit(3)
+
+
+def test_a_process_pool():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        result = minimize(bowl, BOX, budget=12, n_initial=8, loss=ExpectedLoss(), seed=0, executor=pool)
+    assert result.success
+    assert result.nfev == 12
+    assert len({tuple(x) for x in result.x_iters}) == 12
+    assert result.fun == pytest.approx(bowl(result.x))
+
+
+def test_a_dask_cluster():
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        result = minimize(
+            bowl, BOX, budget=9, n_initial=8, loss=ExpectedLoss(), seed=0, executor=client.get_executor(), workers=2
+        )
+    assert result.success
+    assert result.nfev == 9
+
+
+def test_a_slow_evaluation_blocks_nobody():
+    """One evaluation takes as long as all the others together: they finish while it runs."""
+    order = []
+
+    def objective(x):
+        first = not order
+        order.append("slow" if first else "quick")
+        if first:
+            time.sleep(1.0)
+            order.append("slow is done")
+        return bowl(x)
+
+    with ThreadPoolExecutor(3) as pool:
+        result = minimize(objective, BOX, budget=10, n_initial=10, seed=0, executor=pool, workers=3)
+    assert result.success
+    assert order.index("slow is done") == 10  # after all nine others had begun
+
+
+def test_failures_happen_in_workers_too():
+    with ThreadPoolExecutor(2) as pool, pytest.warns(UserWarning, match="kept as failed"):
+        result = minimize(lambda x: 1 / 0 if x[0] > 0.5 else bowl(x), BOX, budget=8, n_initial=8, seed=0, executor=pool)
+    assert result.nfev == 8
+    assert {each.reason for each in result.failures} == {"ZeroDivisionError: division by zero"}
+
+
+def test_a_pool_whose_worker_dies_ends_the_run_with_what_is_known():
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        result = minimize(fatal, BOX, budget=5, n_initial=5, seed=0, executor=pool)
+    assert not result.success
+    assert result.status == 4
+    assert "The executor broke" in result.message
+
+
+def test_an_exhausted_space_waits_for_what_is_running():
+    with ThreadPoolExecutor(3) as pool:
+        result = minimize(lambda x: float(x[0]), [Int(0, 4)], budget=20, noise=0.0, seed=0, executor=pool)
+    assert result.nfev == 5
+    assert result.status == 3
+    assert result.fun == 0.0
+
+
+def test_a_stop_by_the_callback_cancels_what_has_not_begun():
+    cancelled = []
+
+    class Lazy(ThreadPoolExecutor):
+        def submit(self, *args):
+            if len(cancelled) < 2:
+                cancelled.append(super().submit(*args))
+                return cancelled[-1]
+            waiting = Future()
+            cancelled.append(waiting)
+            return waiting
+
+    def stop(result):
+        raise StopIteration
+
+    with Lazy(1) as pool:
+        result = minimize(bowl, BOX, budget=9, n_initial=9, seed=0, executor=pool, workers=3, callback=stop)
+    assert result.status == 99
+    assert result.nfev == 1
+    assert cancelled[2].cancelled()
+
+
+def test_an_executor_that_does_not_tell_its_size_is_asked_for_it():
+    class Foreign:
+        def submit(self, *args): ...
+
+    with pytest.raises(ValueError, match="workers must say how many"):
+        minimize(bowl, BOX, budget=3, executor=Foreign())

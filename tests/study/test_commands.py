@@ -1,0 +1,293 @@
+"""The commands as a person uses them: from `glasses new` to a picture, at the bench, and with every wrong input."""
+
+import csv
+import io
+import json
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from glasses.cli import main
+
+BENCH = """
+name = "bench"
+budget = 12
+n_initial = 12
+
+[parameters]
+x = [0.0, 1.0]
+k = { type = "int", low = 1, high = 5 }
+how = { choices = ["warm", "cold", "2"] }
+"""
+
+
+@pytest.fixture
+def bench(tmp_path):
+    path = tmp_path / "bench.toml"
+    path.write_text(BENCH)
+    return path
+
+
+def glasses(capsys, *arguments, status=0):
+    """Run a command; what it printed, or its complaint."""
+    capsys.readouterr()
+    assert main([str(each) for each in arguments]) == status
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    if status == 2:
+        assert printed.err.startswith("glasses: ")
+        assert printed.err.endswith(".\n")
+        assert printed.err.count("\n") == 1
+        return printed.err
+    return printed.out
+
+
+def dump(path):
+    with sqlite3.connect(path.with_suffix(".db")) as database:
+        return list(database.iterdump())
+
+
+def test_from_new_to_a_picture(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = tmp_path / "study.toml"
+    assert f"glasses run {path}" in glasses(capsys, "new", path)
+    path.write_text(path.read_text().replace("budget = 20", 'budget = 12\nplanner = "el"'))
+    out = glasses(capsys, "run", path, "--most", "9")
+    assert len(out.splitlines()) == 2 + 9
+    out = glasses(capsys, "run", path)
+    assert "Done: 12 of 12 evaluations" in out
+    assert len(out.splitlines()) >= 2 + 3
+    shown = glasses(capsys, "show", path)
+    assert "12 complete; 0 of 12 left" in shown
+    assert "recommended" in shown
+    assert "Wrote" in glasses(capsys, "plot", path)
+    assert (tmp_path / "study.png").stat().st_size > 20_000
+    rows = list(csv.DictReader(io.StringIO(glasses(capsys, "export", path))))
+    assert len(rows) == 12
+    found = json.loads(glasses(capsys, "show", path, "--format", "json"))
+    assert found["best"]["value"] == min(float(row["value"]) for row in rows)
+    path.write_text(path.read_text().replace("budget = 12", "budget = 13"))
+    found = json.loads(glasses(capsys, "show", path, "--format", "json"))
+    assert found["left"] == 1 == len(found["plan"])
+    assert found["expected_best"] <= found["best"]["value"]
+    assert "Done: 13 of 13" in glasses(capsys, "run", path)
+
+
+def test_a_bench_session(bench, capsys, tmp_path, monkeypatch):
+    out = glasses(capsys, "ask", bench)
+    assert out.splitlines()[0].split() == ["trial", "x", "k", "how"]
+    assert "11 of 12 left" in out
+    assert "Stored: trial 0. 11 of 12 left." in glasses(capsys, "tell", bench, "-1.5e-3")
+    asked = json.loads(glasses(capsys, "ask", bench, "-n", "3", "--format", "json"))
+    assert [each["trial"] for each in asked] == [1, 2, 3]
+    assert isinstance(asked[0]["params"]["k"], int)
+    assert "running: trial 2" in glasses(capsys, "show", bench, "--no-plan")
+    glasses(capsys, "tell", bench, "--trial", "2", "0.5")
+    glasses(capsys, "tell", bench, "--trial", "1", "--failed")
+    glasses(capsys, "tell", bench, "--at", "x=0.25", "--at", "k=2", "--at", "how=2", "0.75")
+    results = tmp_path / "results.csv"
+    results.write_text("trial,x,k,how,value\n3,,,,0.3\n,0.5,1,cold,0.1\n,0.5,2,cold,failed\n,0.5,3,warm,\n")
+    assert "1 rows had no value yet. 5 of 12 left" in glasses(capsys, "tell", bench, "--csv", results)
+    results.write_text("trial,value\n3,0.3\n")
+    assert "Nothing to store. 1 rows were told before." in glasses(capsys, "tell", bench, "--csv", results)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    glasses(capsys, "ask", bench, "-n", "2")
+    answers = iter(["0.9", ""])
+    monkeypatch.setattr("builtins.input", lambda question: next(answers))
+    glasses(capsys, "tell", bench)
+    rows = list(csv.DictReader(io.StringIO(glasses(capsys, "export", bench))))
+    states = [row["state"] for row in rows]
+    assert states == ["complete", "failed", "complete", "complete", "complete", "complete", "failed", "complete", "running"]
+    assert float(rows[0]["value"]) == -1.5e-3
+    assert rows[4]["how"] == "2"
+    assert rows[1]["reason"] == "told as failed"
+
+
+def test_refused_input_changes_nothing(bench, capsys, tmp_path):
+    glasses(capsys, "ask", bench, "-n", "2")
+    glasses(capsys, "tell", bench, "--trial", "0", "1.0")
+    before = dump(bench)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("x,k,how,value\n0.5,1,warm,1.0\n0.5,9,warm,2.0\n")
+    few = tmp_path / "few.csv"
+    few.write_text("x,value\n0.5,1.0\n")
+    many = tmp_path / "many.csv"
+    many.write_text("x,k,how,value\n" + "0.5,1,warm,1.0\n" * 11)
+    ragged = tmp_path / "ragged.csv"
+    ragged.write_text("x,k,how,value\n0.5,1\n")
+    nothing = tmp_path / "nothing.csv"
+    nothing.write_text("a,b\n1,2\n")
+    for arguments, sentence in (
+        (["tell", bench, "fast"], "The value must be a number, or `failed`, got 'fast'"),
+        (["tell", bench, "1e200"], "beyond 1e100"),
+        (["tell", bench, "--trial", "0", "2.0"], "Trial 0 was told before"),
+        (["tell", bench, "--trial", "77", "2.0"], "There is no open trial 77"),
+        (["tell", bench, "--trial", "1"], "A value is missing"),
+        (["tell", bench, "--trial", "1", "2.0", "--failed"], "a value or has failed, not both"),
+        (["tell", bench, "--trial", "1", "--at", "x=1", "2.0"], "either --trial or --at"),
+        (["tell", bench, "--at", "x=1", "2.0"], "must name exactly x, k, how"),
+        (["tell", bench, "--at", "x", "2.0"], "--at takes name=value"),
+        (["tell", bench, "--at", "x=1", "--at", "k=1.5", "--at", "how=warm", "2.0"], "must be a whole number"),
+        (["tell", bench, "--at", "x=1", "--at", "k=1", "--at", "how=hot", "2.0"], "must be one of 'warm', 'cold', '2'"),
+        (["tell", bench, "--csv", bad], f"{bad}, line 3: "),
+        (["tell", bench, "--csv", few], "must be a number, got ''"),
+        (["tell", bench, "--csv", many], "11 evaluations that nobody asked for, but 10 of 12 are left"),
+        (["tell", bench, "--csv", ragged], "line 2: expected 4 cells"),
+        (["tell", bench, "--csv", nothing], "needs a column named value"),
+        (["tell", bench, "--csv", tmp_path / "none.csv"], "No such file"),
+        (["tell", bench, "--csv", bad, "1.0"], "--csv holds the results itself"),
+        (["ask", bench, "-n", "11"], "11 asked but 10 of 12 evaluations are left (1 under way)"),
+        (["ask", bench, "-n", "0"], "-n must be at least 1"),
+        (["run", bench], "has no [objective] to run"),
+        (["run", bench, "--most", "0"], "--most must be at least 1"),
+        (["plot", bench, "--out", tmp_path / "picture.xyz"], "cannot be drawn"),
+    ):
+        assert sentence in glasses(capsys, *arguments, status=2), arguments
+        assert dump(bench) == before, arguments
+
+
+@settings(max_examples=60)
+@given(
+    value=st.one_of(st.text(max_size=6), st.floats().map(str), st.sampled_from(["failed", "nan", ""])),
+    trial=st.one_of(st.none(), st.integers(-2, 4)),
+    at=st.lists(
+        st.one_of(st.text(max_size=6), st.tuples(st.sampled_from(["x", "k", "how", "z"]), st.text(max_size=4)).map("=".join)),
+        max_size=4,
+    ),
+)
+@example(value="1e9", trial=1, at=[])
+def test_any_result_is_stored_or_refused(bench, capsys, value, trial, at):
+    if not bench.with_suffix(".db").exists():
+        glasses(capsys, "ask", bench, "-n", "2")
+    before = dump(bench)
+    arguments = [
+        "tell",
+        str(bench),
+        *(f"--at={each}" for each in at),
+        *([] if trial is None else [f"--trial={trial}"]),
+        "--",
+        value,
+    ]
+    capsys.readouterr()
+    status = main(arguments)
+    printed = capsys.readouterr()
+    assert status in (0, 2)
+    if status == 2:
+        assert printed.err.startswith("glasses: ")
+        assert printed.err.rstrip().endswith(".")
+        assert dump(bench) == before
+    else:
+        assert "Stored: trial" in printed.out
+        bench.with_suffix(".db").unlink()
+
+
+@settings(max_examples=60)
+@given(
+    text=st.one_of(
+        st.text(max_size=60),
+        st.lists(
+            st.lists(st.sampled_from(["x", "k", "how", "value", "trial", "0.5", "1", "warm", '"', "nan", ""]), max_size=5).map(
+                ",".join
+            ),
+            max_size=4,
+        ).map("\n".join),
+    )
+)
+def test_any_table_is_stored_or_refused(bench, capsys, text):
+    if not bench.with_suffix(".db").exists():
+        glasses(capsys, "ask", bench, "-n", "2")
+    before = dump(bench)
+    table = bench.with_name("table.csv")
+    table.write_text(text, encoding="utf-8", newline="")
+    capsys.readouterr()
+    status = main(["tell", str(bench), "--csv", str(table)])
+    printed = capsys.readouterr()
+    if status == 2:
+        assert printed.err.startswith("glasses: ")
+        assert dump(bench) == before
+    else:
+        assert status == 0
+        bench.with_suffix(".db").unlink()
+
+
+def test_looking_runs_nothing_and_writes_nothing(tmp_path, capsys, monkeypatch):
+    """show, plot and export: neither the objective nor anything in the database is executed, and nothing is created."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = tmp_path / "study.toml"
+    path.write_text(BENCH.replace("[parameters]", '[objective]\npython = "trap:measure"\n[parameters]'))
+    (tmp_path / "trap.py").write_text(
+        "from pathlib import Path\nPath(__file__).with_name('sprung').touch()\ndef measure(**p): return 1.0"
+    )
+    for command in ("show", "plot", "export"):
+        assert "There is no database" in glasses(capsys, command, path, status=2)
+    assert not path.with_suffix(".db").exists()
+    glasses(capsys, "ask", path, "-n", "3")
+    for trial in range(3):
+        glasses(capsys, "tell", path, "--trial", trial, 0.5 * trial)
+    with sqlite3.connect(path.with_suffix(".db")) as database:  # somebody else's database may hold anything
+        database.execute("update trial_user_attributes set value_json = '\"x\"'")
+        database.execute(
+            "insert into trial_user_attributes (trial_id, key, value_json) values (1, 'evil', '\"\\u001b[2J=cmd()\"')"
+        )
+    before = dump(path)
+    shown = glasses(capsys, "show", path) + glasses(capsys, "export", path, "--format", "json")
+    glasses(capsys, "plot", path)
+    assert "\x1b" not in shown
+    assert not (tmp_path / "sprung").exists()
+    assert dump(path) == before
+
+
+def test_a_file_that_no_longer_fits_its_database_is_refused(bench, capsys):
+    glasses(capsys, "ask", bench)
+    glasses(capsys, "tell", bench, "1.0")
+    text = bench.read_text()
+    for old, new, sentence in (
+        ("budget = 12", 'budget = 12\ndirection = "maximize"', "has the other direction"),
+        ("k = {", "kk = {", "has a parameter 'k', the file has not"),
+        ('"cold", "2"', '"cold", "ice"', "is of another kind in the file"),
+        ("x = [0.0, 1.0]", "x = [0.0, 1.0]\nz = [0.0, 1.0]", "has no parameter 'z', the file has one"),
+    ):
+        bench.write_text(text.replace(old, new))
+        assert sentence in glasses(capsys, "show", bench, status=2)
+    bench.write_text(text.replace("x = [0.0, 1.0]", "x = [-1.0, 2.0]").replace("budget = 12", "budget = 20"))
+    assert "19 of 20 left" in glasses(capsys, "show", bench)
+
+
+def test_databases_that_cannot_be_used(bench, capsys, tmp_path):
+    bench.with_suffix(".db").write_text("this is no database, whatever its name")
+    assert "cannot be opened: file is not a database" in glasses(capsys, "show", bench, status=2)
+    bench.write_text("storage = 'postgresql://someone:secret@127.0.0.1:1/none'\n" + BENCH)
+    said = glasses(capsys, "show", bench, status=2)
+    assert "cannot be opened" in said
+    assert "secret" not in said
+    bench.write_text(f"storage = 'sqlite:///{tmp_path}/no/folder/x.db'\n" + BENCH)
+    assert "cannot be opened: unable to open database file" in glasses(capsys, "ask", bench, status=2)
+
+
+def test_a_maximising_study_speaks_in_its_own_sign(bench, capsys):
+    bench.write_text('direction = "maximize"\n' + BENCH.replace("n_initial = 12", 'n_initial = 3\nplanner = "el"'))
+    for value in (1.0, 5.0, 3.0, 4.0):
+        glasses(capsys, "ask", bench)
+        glasses(capsys, "tell", bench, value)
+    found = json.loads(glasses(capsys, "show", bench, "--format", "json"))
+    assert found["best"]["value"] == 5.0
+    assert found["expected_best"] >= 5.0 - 1e-9
+    assert found["recommended"]["mean"] > 3.0
+    assert len(found["plan"]) == 8
+
+
+def test_help_has_examples_and_shells_complete(capsys):
+    for command in ("new", "run", "worker", "ask", "tell", "show", "plot", "export"):
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0
+        assert f"examples:\n  {'for i' if command == 'worker' else f'glasses {command}'}" in capsys.readouterr().out
+    for shell in ("bash", "zsh", "tcsh"):
+        assert "glasses" in glasses(capsys, "completion", shell)
+    script = glasses(capsys, "completion", "bash")
+    check = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+    assert check.returncode == 0, check.stderr

@@ -1,0 +1,268 @@
+"""GlassesSampler in studies of every kind; the conformance suites are in test_conformance."""
+
+import itertools
+import pickle
+import subprocess
+import sys
+import threading
+from datetime import datetime, timedelta
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState, create_trial
+
+from glasses import Cascade, ExpectedLoss, Optimizer
+from glasses.optuna import LOST, POINT, TURN, GlassesSampler, distribution_of, parameter_of
+from glasses.parameters import Choice, Float, Int
+
+SPACE = {"x": FloatDistribution(0.0, 1.0), "k": IntDistribution(0, 9)}
+BOX = {"x": FloatDistribution(0.0, 1.0), "y": FloatDistribution(0.0, 1.0)}
+
+
+def objective(trial):
+    x, k = trial.suggest_float("x", 0, 1), trial.suggest_int("k", 0, 9)
+    return (x - 0.3) ** 2 + 0.1 * k
+
+
+def sampler(**settings):
+    return GlassesSampler(
+        **{"budget": 12, "seed": 1, "n_initial": 4, "loss": ExpectedLoss(), "search_space": SPACE, **settings}
+    )
+
+
+def test_suggestions_are_those_of_the_engine():
+    """The same seed, data and budget: the same points as ``Optimizer``, from the first to the last."""
+    study = optuna.create_study(sampler=sampler(search_space=BOX))
+    study.optimize(lambda t: (t.suggest_float("x", 0, 1) - 0.3) ** 2 + t.suggest_float("y", 0, 1), n_trials=8)
+    optimizer = Optimizer({"x": (0, 1), "y": (0, 1)}, budget=12, n_initial=4, loss=ExpectedLoss(), seed=1)
+    for trial in study.trials:
+        x = optimizer.ask()
+        assert x == trial.params
+        optimizer.tell(x, trial.value)
+    assert study.sampler.optimizer(study, BOX).plan().next == optimizer.plan().next
+
+
+def test_maximising_is_minimising_the_negated():
+    down = optuna.create_study(sampler=sampler())
+    down.optimize(objective, n_trials=8)
+    up = optuna.create_study(direction="maximize", sampler=sampler())
+    up.optimize(lambda trial: -objective(trial), n_trials=8)
+    assert [trial.params for trial in up.trials] == [trial.params for trial in down.trials]
+
+
+def test_the_budget_is_what_a_trial_is_planned_for():
+    """All of it counts: finished, failed, pruned and running trials. Beyond it, a trial is planned as the last one."""
+    study = optuna.create_study(sampler=sampler(budget=10))
+    for state in (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, TrialState.RUNNING):
+        value = 1.0 if state == TrialState.COMPLETE else None
+        params = {"x": 0.1 * (1 + len(study.trials)), "k": 1}
+        study.add_trial(create_trial(state=state, value=value, params=params, distributions=SPACE))
+    assert study.sampler.optimizer(study).remaining == 6
+    study.sampler.budget = 2
+    assert study.sampler.optimizer(study).remaining == 0
+    trial = study.ask(SPACE)
+    assert trial.params.keys() == SPACE.keys()
+
+
+def test_running_trials_are_pending_until_they_are_stale():
+    study = optuna.create_study(sampler=sampler())
+    study.add_trial(create_trial(value=1.0, params={"x": 0.5, "k": 3}, distributions=SPACE))
+    trial = study.ask(SPACE)
+    assert study.sampler.optimizer(study).pending == [trial.params]
+    old = create_trial(state=TrialState.RUNNING, params={"x": 0.9, "k": 9}, distributions=SPACE)
+    old.datetime_start = datetime.now() - timedelta(hours=2)
+    study.add_trial(old)
+    assert study.sampler.optimizer(study).pending == [trial.params]
+    patient = sampler(stale_after=24 * 3600.0)
+    assert patient.optimizer(study).pending == [trial.params, {"x": 0.9, "k": 9}]
+
+
+def test_queued_trials_are_pending_too():
+    study = optuna.create_study(sampler=sampler())
+    study.enqueue_trial({"x": 0.25, "k": 2})
+    study.enqueue_trial({"x": 0.75})  # half known: nothing to be said of it
+    study.enqueue_trial({"x": 0.75, "k": 77})  # no point of this space
+    assert study.sampler.optimizer(study).pending == [{"x": 0.25, "k": 2}]
+
+
+def test_failed_trials_steer_the_search_and_lost_ones_do_not():
+    study = optuna.create_study(sampler=sampler())
+    study.optimize(objective, n_trials=2)
+    study.optimize(lambda trial: float("nan") + objective(trial), n_trials=1)
+    lost = create_trial(state=TrialState.FAIL, params={"x": 0.9, "k": 9}, distributions=SPACE, system_attrs={LOST: True})
+    study.add_trial(lost)
+    told = study.sampler.optimizer(study).record()
+    assert len(told.failures) == 1
+    assert told.failures[0].x == study.trials[2].params
+    retried = create_trial(state=TrialState.FAIL, params={"x": 0.8, "k": 9}, distributions=SPACE)
+    study.add_trial(retried)
+    study.add_trial(create_trial(state=TrialState.WAITING, system_attrs={"retry_history": [4]}))
+    assert len(study.sampler.optimizer(study).record().failures) == 1
+
+
+def test_violated_constraints_count_as_failures():
+    study = optuna.create_study(sampler=sampler())
+
+    def constrained(trial):
+        value = objective(trial)
+        trial.set_constraint("limit", trial.params["k"] - 4)
+        return value
+
+    study.optimize(constrained, n_trials=10)
+    violated = [trial.params for trial in study.trials if trial.params["k"] > 4]
+    assert [each.x for each in study.sampler.optimizer(study).record().failures] == violated
+    assert len(study.sampler.optimizer(study).record().func_vals) == 10 - len(violated)
+    assert violated  # the initial design has some
+
+
+def test_conditional_parameters_are_sampled_independently(caplog):
+    def conditional(trial):
+        x = trial.suggest_float("x", 0, 1)
+        return x + (trial.suggest_int("deep", 1, 5) if x > 0.3 else trial.suggest_float("flat", 1e-3, 1.0, log=True))
+
+    study = optuna.create_study(sampler=sampler(search_space=None))
+    study.optimize(conditional, n_trials=10)
+    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
+    assert study.sampler.infer_relative_search_space(study, study.trials[0]).keys() == {"x"}
+    again = optuna.create_study(sampler=sampler(search_space=None))
+    again.optimize(conditional, n_trials=10)
+    assert [trial.params for trial in again.trials] == [trial.params for trial in study.trials]
+
+
+def test_threads_take_turns():
+    """``n_jobs=4``: no configuration twice, and nobody waits for a turn that is over."""
+    study = optuna.create_study(sampler=sampler(budget=24, n_initial=12))
+    study.optimize(objective, n_trials=24, n_jobs=4)
+    assert len({(trial.params["x"], trial.params["k"]) for trial in study.trials}) == 24
+
+
+def storages(tmp_path, request):
+    yield f"sqlite:///{tmp_path / 'study.db'}"
+    yield JournalStorage(JournalFileBackend(str(tmp_path / "journal.log")))
+    yield request.getfixturevalue("postgres").database("sampler")
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_every_storage_of_optunas(tmp_path, request):
+    found = []
+    for storage in storages(tmp_path, request):
+        study = optuna.create_study(study_name="s", storage=storage, sampler=sampler())
+        study.optimize(objective, n_trials=7)
+        again = optuna.load_study(study_name="s", storage=storage, sampler=sampler())
+        again.optimize(objective, n_trials=1)
+        found.append([trial.params for trial in again.trials])
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 8
+
+
+def test_two_processes_decide_in_turn(tmp_path):
+    """The bakery over a storage: each of two processes sees the other's points."""
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    optuna.create_study(study_name="s", storage=url)
+    code = f"""
+import optuna
+from optuna.distributions import IntDistribution
+from glasses.optuna import GlassesSampler
+space = {{"a": IntDistribution(0, 4), "b": IntDistribution(0, 4)}}
+sampler = GlassesSampler(budget=24, seed=1, n_initial=24, search_space=space)
+study = optuna.load_study(study_name="s", storage={url!r}, sampler=sampler)
+for _ in range(12):
+    trial = study.ask(space)
+    study.tell(trial, sum(trial.params.values()))
+"""
+    running = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert [each.wait(timeout=120) for each in running] == [0, 0]
+    points = [tuple(trial.params.values()) for trial in optuna.load_study(study_name="s", storage=url).trials]
+    assert len(points) == len(set(points)) == 24
+
+
+def test_a_ticket_waits_for_earlier_ones_only():
+    study = optuna.create_study(sampler=sampler())
+    early, mine, late = (study.ask() for _ in range(3))
+    order = []
+    study._storage.set_trial_system_attr(early._trial_id, TURN, 1)
+
+    def decide():
+        study.sampler.sample_relative(study, study.trials[mine.number], SPACE)
+        order.append("mine")
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    while not study.trials[mine.number].system_attrs.get(TURN):
+        pass
+    assert study.trials[mine.number].system_attrs[TURN] == 2
+    study._storage.set_trial_system_attr(late._trial_id, TURN, 3)
+    order.append("early")
+    study._storage.set_trial_system_attr(early._trial_id, POINT, {})
+    thread.join(timeout=20)
+    assert order == ["early", "mine"]
+
+
+def test_pickles_and_stays_itself():
+    study = optuna.create_study(sampler=pickle.loads(pickle.dumps(sampler())))
+    study.optimize(objective, n_trials=6)
+    other = optuna.create_study(sampler=sampler())
+    other.sampler.reseed_rng()
+    other.optimize(objective, n_trials=6)
+    assert [trial.params for trial in study.trials] == [trial.params for trial in other.trials]
+
+
+def test_an_exhausted_space_repeats_its_best():
+    study = optuna.create_study(sampler=sampler(search_space=None, n_initial=2, noise=0.0))
+    study.optimize(lambda trial: trial.suggest_categorical("c", ["u", "v", "w"]) != "v", n_trials=5)
+    assert {trial.params["c"] for trial in study.trials[:3]} == {"u", "v", "w"}
+    assert [trial.params["c"] for trial in study.trials[3:]] == ["v", "v"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"budget": 0}, "budget must be a whole number of at least 1"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"stale_after": 0}, "stale_after must be a number of seconds above 0"),
+        ({"loss": "ei"}, "loss must be an object"),
+        ({"noise": -1}, "noise must be a standard deviation"),
+        ({"n_initial": 0}, "n_initial must be a whole number"),
+    ],
+)
+def test_refusals(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        sampler(**settings)
+
+
+def test_nothing_to_look_at_yet():
+    study = optuna.create_study(sampler=sampler(search_space=None))
+    with pytest.raises(ValueError, match="no parameter that all trials share"):
+        study.sampler.optimizer(study)
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Float(0, 1),
+        Float(1e-3, 1, log=True),
+        Float(0, 0.75, step=0.25),
+        Int(1, 9),
+        Int(1, 9, step=4),
+        Int(1, 9, log=True),
+        Choice([1, "a", None]),
+    ],
+    ids=str,
+)
+def test_parameters_and_distributions_are_the_same_things(parameter):
+    assert parameter_of(distribution_of(parameter)) == parameter
+
+
+def test_ranges_that_cannot_be_planned_are_still_sampled():
+    narrow = FloatDistribution(1e9, 1e9 + 1)
+    wide = IntDistribution(0, 2**60)
+    many = CategoricalDistribution(list(range(10_001)))
+    assert [parameter_of(each) for each in (narrow, wide, many)] == [None, None, None]
+    study = optuna.create_study(sampler=sampler(search_space=None, search=Cascade(places=16, valued=4, polished=1)))
+    for _, distributions in itertools.product(range(2), ({"n": narrow, "w": wide, "m": many, "x": FloatDistribution(0, 1)},)):
+        trial = study.ask(distributions)
+        assert all(distributions[name]._contains(distributions[name].to_internal_repr(v)) for name, v in trial.params.items())
+        study.tell(trial, 1.0)
