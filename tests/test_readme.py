@@ -21,7 +21,17 @@ def test_the_code_runs_in_order(capsys):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/method.md", "docs/sharp_bits.md", "docs/benchmarks.md", "docs/paper.md", "docs/campaigns.md"]
+    "page",
+    [
+        "README.md",
+        "docs/method.md",
+        "docs/sharp_bits.md",
+        "docs/benchmarks.md",
+        "docs/paper.md",
+        "docs/campaigns.md",
+        "docs/studies.md",
+        "examples/README.md",
+    ],
 )
 def test_links_lead_somewhere(page):
     path = ROOT / page

@@ -28,7 +28,13 @@ EXAMPLES = """examples:
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse and run; a mistake of the user's ends with one sentence and status 2, an interruption with 130."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    rest = rest[1:] if rest[:1] == ["--"] else rest
+    if len(rest) == 1 and getattr(options, "value", "") is None:
+        options.value = rest.pop()  # `tell FILE --trial 7 0.8`: argparse does not look for an optional word that late
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         return options.action(options) or 0
     except ValueError as error:

@@ -49,7 +49,7 @@ from glasses.surrogate.fit import GaussianProcess
 
 POINT = "glasses:point"  # system attribute of a running trial: its point, before the parameters are set one by one
 LOST = "glasses:lost"  # system attribute of a failed trial whose worker died: it says nothing about the point
-TURN = "glasses:turn"  # system attribute of a trial that decides: 0 while it draws its ticket, then the ticket
+TURN = "glasses:turn"  # system attribute of a trial that decides: its ticket, 0 while it is drawn, and the time
 _LONGEST_TURN = 120.0  # seconds: compiling everything anew takes less
 _POLL = 0.02
 
@@ -109,6 +109,10 @@ class GlassesSampler(BaseSampler):
         """Nothing to do: no random state is carried, and parallel workers are told apart by their trials."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return self._shared(study)
+
+    def _shared(self, study: Study) -> dict[str, BaseDistribution]:
+        """The parameters that can be planned: given, or those of every trial."""
         found = self._common.calculate(study) if self._given is None else self._given
         return {name: each for name, each in found.items() if not each.single() and parameter_of(each) is not None}
 
@@ -128,26 +132,24 @@ class GlassesSampler(BaseSampler):
 
     def _await_turn(self, study: Study, trial: FrozenTrial) -> None:
         """Draw a ticket and wait for everybody who drew an earlier one."""
-        study._storage.set_trial_system_attr(trial._trial_id, TURN, 0)
-        others = self._deciding(study, trial)
-        ticket = 1 + max(others.values(), default=0)
-        study._storage.set_trial_system_attr(trial._trial_id, TURN, ticket)
-        began = time.monotonic()
-        while time.monotonic() - began < _LONGEST_TURN:
-            others = self._deciding(study, trial)
-            if all(theirs > 0 and (theirs, number) > (ticket, trial.number) for number, theirs in others.items()):
-                return
+        study._storage.set_trial_system_attr(trial._trial_id, TURN, [0, time.time()])
+        ticket = 1 + max(self._deciding(study, trial).values(), default=0)
+        study._storage.set_trial_system_attr(trial._trial_id, TURN, [ticket, time.time()])
+        while any(theirs == 0 or (theirs, k) < (ticket, trial.number) for k, theirs in self._deciding(study, trial).items()):
             if self.while_waiting is not None:
                 self.while_waiting()
             time.sleep(_POLL)
+        study._storage.set_trial_system_attr(trial._trial_id, TURN, [ticket, time.time()])  # its turn begins now
 
     def _deciding(self, study: Study, trial: FrozenTrial) -> dict[int, int]:
         """The tickets of the other trials that are deciding, by trial number; 0 for one that is drawing it."""
-        return {
-            each.number: each.system_attrs[TURN]
-            for each in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-            if each.number != trial.number and TURN in each.system_attrs and POINT not in each.system_attrs
-        }
+        tickets = {}
+        for each in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            if each.number != trial.number and TURN in each.system_attrs and POINT not in each.system_attrs:
+                ticket, since = each.system_attrs[TURN]
+                if time.time() - since < _LONGEST_TURN:
+                    tickets[each.number] = ticket
+        return tickets
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -177,7 +179,7 @@ class GlassesSampler(BaseSampler):
         Values are those to be minimised: for a study that maximises, the negated ones. ``deciding``: a running trial whose
         point is not decided yet.
         """
-        space = search_space or self._given or {k: v for k, v in self._common.calculate(study).items() if not v.single()}
+        space = self._shared(study) if search_space is None else search_space
         if not space:
             raise ValueError("There is no parameter that all trials share: finish a trial first, or give search_space.")
         return self._optimizer(study, deciding, dict(space), self._running_points(study, deciding, dict(space)))

@@ -62,7 +62,8 @@ def test_commands_that_fail():
 
 
 def test_a_timeout_ends_the_command_and_its_children(tmp_path):
-    code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1.5); open(\"alive\", \"w\")']); time.sleep(60)"
+    child = "import time; time.sleep(1.5); open('alive', 'w')"
+    code = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
     began = time.monotonic()
     assert command("-c", code, folder=tmp_path, timeout=0.5)({}, 0).reason == "took longer than 0.5 s"
     assert time.monotonic() - began < 10
@@ -74,7 +75,7 @@ def test_a_timeout_ends_the_command_and_its_children(tmp_path):
     "value", ["; touch pwned", "$(touch pwned)", "`touch pwned`", "| touch pwned", "a b\n'\"", "{x}{trial}", "-rf", ""]
 )
 def test_a_value_never_becomes_a_command(tmp_path, value):
-    code = "import json, sys; print(json.dumps({'value': len(sys.argv), 'got': sys.argv[1]}))"
+    code = "import json, sys; print(json.dumps(dict(value=len(sys.argv), got=sys.argv[1])))"
     found = command("-c", code, "{x}", folder=tmp_path)({"x": value}, 3)
     assert found.value == 2
     assert found.extras == {"got": value}

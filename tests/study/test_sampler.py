@@ -5,12 +5,13 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from datetime import datetime, timedelta
 
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.storages import JournalStorage
+from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
@@ -140,9 +141,11 @@ def test_threads_take_turns():
 
 
 def storages(tmp_path, request):
-    yield f"sqlite:///{tmp_path / 'study.db'}"
     yield JournalStorage(JournalFileBackend(str(tmp_path / "journal.log")))
-    yield request.getfixturevalue("postgres").database("sampler")
+    for url in (f"sqlite:///{tmp_path / 'study.db'}", request.getfixturevalue("postgres").database("sampler")):
+        storage = RDBStorage(url)
+        yield storage
+        storage.engine.dispose()
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -183,7 +186,7 @@ def test_a_ticket_waits_for_earlier_ones_only():
     study = optuna.create_study(sampler=sampler())
     early, mine, late = (study.ask() for _ in range(3))
     order = []
-    study._storage.set_trial_system_attr(early._trial_id, TURN, 1)
+    study._storage.set_trial_system_attr(early._trial_id, TURN, [1, time.time()])
 
     def decide():
         study.sampler.sample_relative(study, study.trials[mine.number], SPACE)
@@ -191,14 +194,21 @@ def test_a_ticket_waits_for_earlier_ones_only():
 
     thread = threading.Thread(target=decide)
     thread.start()
-    while not study.trials[mine.number].system_attrs.get(TURN):
-        pass
-    assert study.trials[mine.number].system_attrs[TURN] == 2
-    study._storage.set_trial_system_attr(late._trial_id, TURN, 3)
+    while study.trials[mine.number].system_attrs.get(TURN, [0])[0] == 0:
+        time.sleep(0.01)
+    assert study.trials[mine.number].system_attrs[TURN][0] == 2
+    study._storage.set_trial_system_attr(late._trial_id, TURN, [3, time.time()])
     order.append("early")
     study._storage.set_trial_system_attr(early._trial_id, POINT, {})
     thread.join(timeout=20)
     assert order == ["early", "mine"]
+
+
+def test_a_turn_that_never_ends_is_passed_over():
+    study = optuna.create_study(sampler=sampler())
+    dead = study.ask()
+    study._storage.set_trial_system_attr(dead._trial_id, TURN, [1, time.time() - 1000.0])
+    assert study.ask(SPACE).params.keys() == SPACE.keys()
 
 
 def test_pickles_and_stays_itself():

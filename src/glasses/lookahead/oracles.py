@@ -29,6 +29,7 @@ from jax.scipy.special import log_ndtr
 
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.scene import Scene, Star, believed_eta, if_it_succeeds, is_close
+from glasses.surrogate.kernels import squared_distance
 
 
 class World(NamedTuple):
@@ -115,7 +116,8 @@ class LocalPenalization:
         """log phi(.; x) over the places, for a step to x with mean mu and sd s."""
         means = jnp.concatenate([jnp.where(scene.real, world.mu, jnp.inf), jnp.stack([scene.lowest, world.eta, world.star.mu])])
         lowest = jnp.min(means)  # M <= every mean, also once an outcome has moved them
-        return self.log_penalty(jnp.sqrt(jnp.sum((scene.points - x) ** 2, axis=1)), mu, s, scene.lipschitz, lowest)
+        apart = squared_distance(scene.points, x[None], jnp.ones(x.size), scene.post.hyper.choice)[:, 0]
+        return self.log_penalty(jnp.sqrt(apart), mu, s, scene.lipschitz, lowest)
 
     def log_penalty(
         self, distance: jax.Array, mu: jax.Array, s: jax.Array, lipschitz: jax.Array, lowest: jax.Array

@@ -221,17 +221,19 @@ def _plot(keeper: Keeper, options: argparse.Namespace) -> None:
     try:
         draw_overview(data, out, f"{printable(keeper.file.name)}: {len(data.values)} of {keeper.file.budget} evaluations")
     except ValueError as error:
-        raise ValueError(f"{out} cannot be drawn: {error}") from None
+        raise ValueError(f"{out} cannot be drawn: {str(error).rstrip('.')}.") from None
     print(f"Wrote {out}.")
 
 
 def _export(keeper: Keeper, options: argparse.Namespace) -> None:
     from glasses.study import report
+    from glasses.study.objective import printable
 
     rows = report.rows_of(keeper)
     text = report.as_csv(rows) if options.format == "csv" else report.as_json(rows) + "\n"
     if options.out is None:
-        sys.stdout.write(text)
+        on_screen = sys.stdout.isatty()  # a terminal would obey what somebody put into a value
+        sys.stdout.write("".join(f"{printable(line)}\n" for line in text.splitlines()) if on_screen else text)
     else:
         options.out.write_text(text, encoding="utf-8")
         print(f"Wrote {len(rows)} rows to {options.out}.")

@@ -36,7 +36,7 @@ catalyst = {{ choices = ["none", "copper", "zeolite"] }}
 """
 
 OBJECTIVE = '''\
-"""A made-up reactor, to be replaced by your own: returns the number to be minimised, here the cost per unit of yield."""
+"""A made-up reactor, to be replaced by your own: returns the number to be minimised, here the logarithm of the cost."""
 
 import math
 
@@ -48,7 +48,7 @@ def measure(temperature, rate, stages, catalyst):
     reached = math.exp(-(((temperature - best) / 18.0) ** 2) - 0.5 * (math.log10(rate) + 1.3) ** 2)
     reached *= 1.0 - 0.6**stages
     price = 1.0 + 0.12 * stages + {"none": 0.0, "copper": 0.2, "zeolite": 0.45}[catalyst]
-    return price / (0.05 + reached)
+    return math.log(price / (0.02 + reached))
 '''
 
 

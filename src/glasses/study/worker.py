@@ -6,11 +6,13 @@ worker that is killed is noticed by the others (no sign of life for three heartb
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -67,7 +69,8 @@ def _work(
                     if params is None:
                         continue
                     started = time.monotonic()
-                    outcome = evaluate(params, trial.number)
+                    with progress.running(trial, params):
+                        outcome = evaluate(params, trial.number)
             except ExhaustedError as error:
                 print(error, flush=True)
                 return progress.end()
@@ -172,6 +175,10 @@ class _Alive:
         self.thread.join(timeout=5.0)
 
 
+def _point(params: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={each:.4g}" if isinstance(each, float) else f"{name}={each}" for name, each in params.items())
+
+
 class Progress:
     """One printed line per evaluation of this worker, with the state of the whole study."""
 
@@ -187,14 +194,34 @@ class Progress:
         star = "*" if best is not None and outcome.value == best else " "
         value = f"{'failed':>13}" if outcome.value is None else f"{outcome.value:13.6g}"
         shown = f"{best:13.6g}" if best is not None else f"{'-':>13}"
-        point = ", ".join(
-            f"{name}={each:.4g}" if isinstance(each, float) else f"{name}={each}" for name, each in params.items()
-        )
         total = time.monotonic() - self.start
-        line = f"{trial.number:6d} {self.keeper.left():5d} {value}{star}{shown} {seconds:8.2f} {total:8.1f}  {printable(point)}"
-        print(line, flush=True)
+        numbers = f"{trial.number:6d} {self.keeper.left():5d} {value}{star}{shown} {seconds:8.2f} {total:8.1f}"
+        print(f"{numbers}  {printable(_point(params))}", flush=True)
         if outcome.reason:
             print(f"{'':13}{printable(outcome.reason)}", flush=True)
+
+    @contextmanager
+    def running(self, trial: FrozenTrial, params: Mapping[str, Any]) -> Iterator[None]:
+        """On a terminal, a line that shows what is being evaluated and for how long."""
+        if not sys.stdout.isatty():
+            yield
+            return
+        over, start = threading.Event(), time.monotonic()
+
+        def tick() -> None:
+            while not over.wait(1.0):
+                seconds = int(time.monotonic() - start)
+                line = f"{trial.number:6d} running for {seconds // 60}:{seconds % 60:02d}  {printable(_point(params))}"
+                print(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K", end="", flush=True)
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            print("\r\x1b[K", end="", flush=True)
 
     def say(self, words: str) -> None:
         print(f"glasses: {words}", flush=True)

@@ -12,14 +12,14 @@ Maximum likelihood has no prior; a wide box bounds both.
 
 Gradient: dJ/dK = 1/2 ((K + noise I)^-1 - alpha alpha^T) is explicit [eq:trace], so reverse mode never enters the
 factorisation. Large data: with more than ``_SUBSET`` observations the starts compete on a subset (the best values and an
-even spread of the rest) and only the winner is polished on everything. Deterministic; no state is carried from one fit to
-the next. Cost: starts x passes x N^3.
+even spread of the rest), and only the winner is polished, on at most ``_POLISHED`` of them; the posterior has them all.
+Deterministic; no state is carried from one fit to the next. Cost: starts x passes x N^3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ from glasses.padding import data_size, pad_rows
 from glasses.surrogate.kernels import Kernel, Matern52
 from glasses.surrogate.posterior import Hyper, Posterior, observed_covariance, posterior
 
-_SUBSET = 128
+_SUBSET, _POLISHED = 128, 512
 _LENGTH, _SIGNAL, _NOISE, _BIAS = (0.005, 50.0), (1e-3, 1e3), (1e-4, 1.0), (1e-4, 1e3)
 
 
@@ -153,15 +153,22 @@ class GaussianProcess:
         fixed = -1.0 if self.noise is None else (self.noise / y_scale) ** 2
         prior = self.fit.prior(d)
         starts = _starts(d, self.fit.starts, prior)
-        if N > _SUBSET:
-            chosen = _subset(y, _SUBSET)
-            few = (pad_rows(X[chosen], _SUBSET), pad_rows(y[chosen], _SUBSET), np.asarray(_SUBSET))
-            theta, _ = _fit(*few, starts, np.asarray(fixed), choice, kernel=self.kernel, prior=prior, bias=self.bias, passes=60)
-            starts, passes = np.asarray(theta)[None], 15
-        else:
-            passes = 60
-        _, post = _fit(*data, starts, np.asarray(fixed), choice, kernel=self.kernel, prior=prior, bias=self.bias, passes=passes)
-        return post
+        passes = 60
+        for size in (_SUBSET, _POLISHED):
+            if size < N:
+                chosen = _subset(y, size)
+                few = (pad_rows(X[chosen], size), pad_rows(y[chosen], size), np.asarray(size))
+                theta, _ = self._fit(few, starts, fixed, choice, prior, passes)
+                starts, passes = np.asarray(theta)[None], 15
+        if N > _POLISHED:
+            return _condition_at(*data, starts[0], np.asarray(fixed), choice, kernel=self.kernel, bias=self.bias)
+        return self._fit(data, starts, fixed, choice, prior, passes)[1]
+
+    def _fit(
+        self, data: Any, starts: np.ndarray, fixed: float, choice: np.ndarray | None, prior: Prior, passes: int
+    ) -> tuple[jax.Array, Posterior]:
+        static = {"kernel": self.kernel, "prior": prior, "bias": self.bias, "passes": passes}
+        return _fit(*data, starts, np.asarray(fixed), choice, **static)
 
 
 def hyper_from(theta: jax.Array, d: int, fixed_noise: jax.Array, bias: bool, choice: jax.Array | None = None) -> Hyper:
@@ -249,6 +256,21 @@ def _fit(
     )
     theta = found.x[jnp.argmin(found.f)]
     return theta, posterior(kernel, hyper_from(theta, d, fixed, bias, choice), X, y, count)
+
+
+@program
+def _condition_at(
+    X: jax.Array,
+    y: jax.Array,
+    count: jax.Array,
+    theta: jax.Array,
+    fixed: jax.Array,
+    choice: jax.Array | None,
+    *,
+    kernel: Kernel,
+    bias: bool,
+) -> Posterior:
+    return posterior(kernel, hyper_from(theta, X.shape[1], fixed, bias, choice), X, y, count)
 
 
 @program
