@@ -22,7 +22,7 @@ from glasses.padding import data_size, pad_rows
 from glasses.search.cascade import open_scene, planned
 from glasses.search.decision import Decision, Search, Situation
 from glasses.search.foresee import foresee
-from glasses.search.recommend import lowest_mean, predict
+from glasses.search.recommend import even_steps, lowest_mean, predict
 from glasses.search.surface import gains_at
 from glasses.search.survey import cover
 from glasses.space import Space
@@ -335,8 +335,7 @@ class Optimizer:
         centre, scale = self._units()
         post = self.posterior()
         every = self.space.every(_SMALL)
-        spread = np.resize(every, (256, self.space.d)) if every is not None else None
-        spread = cover(self.space.d, 256, self._rng(3, decision=False)) if spread is None else spread
+        spread = even_steps(self.space.d, 256) if every is None else np.resize(every, (256, self.space.d))
         found = lowest_mean(post, spread, self.space.lattice, self._success(), kernel=self.model.kernel)
         x = self.space.from_unit(np.asarray(found.x))
         return Recommendation(self.space.form(x), centre + scale * float(found.mean), scale * float(found.sd))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from glasses.bfgs import minimize_batch
 from glasses.compilation import program
@@ -16,6 +17,15 @@ from glasses.surrogate.posterior import Posterior, marginals, mean
 from glasses.surrogate.success import Success, log_success
 
 _EVEN = -0.6931471805599453  # log 1/2
+
+
+def even_steps(d: int, size: int) -> np.ndarray:
+    """``size`` points spread over the cube: multiples of an irrational step per coordinate, modulo 1 (Roberts 2018)."""
+    base = 2.0
+    for _ in range(60):
+        base = (1.0 + base) ** (1.0 / (d + 1))  # the root of base^(d + 1) = base + 1
+    step = base ** -np.arange(1.0, d + 1.0)
+    return (0.5 + np.arange(size)[:, None] * step) % 1.0
 
 
 class Lowest(NamedTuple):

@@ -31,7 +31,7 @@ from glasses.padding import data_size, pad_rows
 from glasses.surrogate.kernels import Kernel, Matern52
 from glasses.surrogate.posterior import Hyper, Posterior, observed_covariance, posterior
 
-_SUBSET, _POLISHED = 128, 512
+_SUBSET, _POLISHED = 128, 256
 _LENGTH, _SIGNAL, _NOISE, _BIAS = (0.005, 50.0), (1e-3, 1e3), (1e-4, 1.0), (1e-4, 1e3)
 
 
