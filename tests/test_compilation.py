@@ -169,7 +169,7 @@ def test_programs_live_in_the_folders_that_the_cache_watches():
     assert using <= set(COMPILED)
     watched = [path for part in COMPILED for path in ([root / part] if part.endswith(".py") else (root / part).rglob("*.py"))]
     imported = {name for path in watched for name in GLASSES.findall(path.read_text())}
-    assert {name for name in imported if name not in COMPILED and f"{name}.py" not in COMPILED} <= {"parameters"}  # types only
+    assert {name for name in imported if name not in COMPILED and f"{name}.py" not in COMPILED} <= {"cache"}
 
 
 def test_a_process_keeps_a_bounded_number_of_executables(monkeypatch):

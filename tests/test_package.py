@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import glasses
 
 ROOT = Path(__file__).parents[1]
@@ -19,6 +21,19 @@ def test_public_names():
     """
     assert sorted(glasses.__all__) == sorted(names.split())
     assert all(hasattr(glasses, name) for name in glasses.__all__)
+
+
+def test_names_are_loaded_when_they_are_used():
+    assert {name for names in glasses._HOMES.values() for name in names} == set(glasses.__all__)
+    typed = re.findall(r"^    from glasses\.([\w.]+) import (.+)$", Path(glasses.__file__).read_text(), re.MULTILINE)
+    assert {module: tuple(names.split(", ")) for module, names in typed} == glasses._HOMES
+    code = "import sys, glasses.cli, glasses.study.keeper; print([m for m in ('jax', 'scipy') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"
+    code = "import glasses; print(glasses.optuna.GlassesSampler.__name__, glasses.Int(1, 2), 'plot' in dir(glasses))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "GlassesSampler Int(low=1, high=2, log=False, step=None) True"
+    with pytest.raises(AttributeError, match="has no attribute 'maximize'"):
+        getattr(glasses, "maximize")  # noqa: B009
 
 
 def test_every_equation_is_cited_by_a_test():

@@ -9,7 +9,7 @@ executables are kept here. The key is the program's name, its static configurati
 source, the versions of JAX and jaxlib, the platform and the processor's features; a program found by it is loaded without
 being traced. Configuration from outside the package (somebody's own loss) may hide code that its ``repr`` does not show: then
 the key is the text of the lowered program. A file that is missing, cut, foreign or unreadable means compiling again, never a
-failure. ``GLASSES_CACHE_DIR`` moves the folder; ``GLASSES_CACHE_DIR=off`` turns the cache off.
+failure. ``cache`` says where the folder is.
 
 A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long campaign
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
@@ -38,6 +38,8 @@ import jax.numpy
 import jax.scipy.linalg
 from jax.experimental import serialize_executable
 
+from glasses.cache import cache_folder
+
 COMPILED = (  # whose code ends up in programs
     "gaussian",
     "surrogate",
@@ -48,6 +50,8 @@ COMPILED = (  # whose code ends up in programs
     "compilation.py",
     "lattice.py",
     "padding.py",
+    "parameters.py",
+    "space.py",
 )
 
 KEPT = 64  # executables in memory: each holds some 350 memory mappings, of which Linux allows a process 65,530
@@ -129,17 +133,6 @@ def _remember(key: tuple[str, Any], executable: Any) -> Any:
         while len(_KNOWN) > KEPT:
             _KNOWN.popitem(last=False)
     return executable
-
-
-def cache_folder() -> Path | None:
-    """The folder of compiled programs, or None when the cache is off."""
-    chosen = os.environ.get("GLASSES_CACHE_DIR")
-    if chosen is not None and chosen.lower() in ("off", "0", "none", ""):
-        return None
-    if chosen is not None:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "glasses" / "programs"
 
 
 def _words(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""The values that parameters with steps, integers and choices can take, for compiled programs.
+"""Steps, integers and choices inside compiled programs.
 
 ``snap`` moves a point of the unit cube to the one that will really be run (the formulas are those of ``parameters``), so that
 nothing is valued in between. Continuous coordinates are left alone, and a space that has no others has no lattice at all.
@@ -6,35 +6,10 @@ nothing is valued in between. Continuous coordinates are left alone, and a space
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from glasses.parameters import Choice, Int, Parameter
-
-
-class Lattice(NamedTuple):
-    """One entry per coordinate."""
-
-    cells: Any  # K values in equal cells; 0 where the scale is another
-    log_low: Any  # a of a log integer
-    log_width: Any  # b - a; 0 where the scale is another
-    is_choice: Any
-
-
-def lattice_of(parameters: list[Parameter]) -> Lattice | None:
-    """The lattice of a space, or None if every parameter is continuous."""
-    if all(each.count is None for each in parameters):
-        return None
-    edges = [each.log_edges() if isinstance(each, Int) and each.log else (0.0, 0.0) for each in parameters]
-    return Lattice(
-        cells=np.array([0.0 if b > a else float(each.count or 0) for each, (a, b) in zip(parameters, edges, strict=True)]),
-        log_low=np.array([a for a, _ in edges]),
-        log_width=np.array([b - a for a, b in edges]),
-        is_choice=np.array([isinstance(each, Choice) for each in parameters]),
-    )
+from glasses.space import Lattice
 
 
 def snap(lattice: Lattice | None, X: jax.Array) -> jax.Array:

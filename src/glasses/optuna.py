@@ -23,7 +23,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,14 +38,16 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from glasses.lookahead.loss import Loss
 from glasses.loop.checks import LARGEST, checked_seed, whole
 from glasses.loop.ledger import ExhaustedError
-from glasses.loop.optimizer import Optimizer, usual_initial
 from glasses.parameters import Choice, Float, Int, Parameter
-from glasses.search.decision import Search
 from glasses.space import Space
-from glasses.surrogate.fit import GaussianProcess
+
+if TYPE_CHECKING:  # the numerics are loaded when a sampler is made
+    from glasses.lookahead.loss import Loss
+    from glasses.loop.optimizer import Optimizer
+    from glasses.search.decision import Search
+    from glasses.surrogate.fit import GaussianProcess
 
 POINT = "glasses:point"  # system attribute of a running trial: its point, before the parameters are set one by one
 LOST = "glasses:lost"  # system attribute of a failed trial whose worker died: it says nothing about the point
@@ -90,7 +92,7 @@ class GlassesSampler(BaseSampler):
         self._stale_after = stale_after
         self._count_failures = count_failures
         self._settings: dict[str, Any] = {"noise": noise, "loss": loss, "model": model, "search": search}
-        Optimizer([(0, 1)], budget=1, seed=0, count_failures=count_failures, **self._settings)  # refuses what it must now
+        _make_optimizer([(0, 1)], budget=1, seed=0, count_failures=count_failures, **self._settings)  # refuses what it must
         self._given = None if search_space is None else dict(search_space)
         self._common = IntersectionSearchSpace()
         self._warn = warn_independent_sampling
@@ -220,8 +222,8 @@ class GlassesSampler(BaseSampler):
         spent += max(0, failures - (0 if self._count_failures else self.budget))
         left = max(1 if trial is not None else 0, self.budget - spent)
         parameters = {name: parameter_of(each) for name, each in distributions.items()}
-        initial = usual_initial(Space(parameters), self.budget) if self._n_initial is None else self._n_initial
-        optimizer = Optimizer(
+        initial = _usual_initial(parameters, self.budget) if self._n_initial is None else self._n_initial
+        optimizer = _make_optimizer(
             parameters,
             budget=max(1, len(points) + len(running) + left),
             n_initial=min(initial, max(1, len(points) + len(running) + left)),
@@ -264,6 +266,18 @@ class GlassesSampler(BaseSampler):
             return self._stale_after
         longest = max((each.duration.total_seconds() for each in trials if each.duration is not None), default=math.inf)
         return max(60.0, 10.0 * longest)
+
+
+def _make_optimizer(bounds: Any, **settings: Any) -> Optimizer:
+    from glasses.loop.optimizer import Optimizer
+
+    return Optimizer(bounds, **settings)
+
+
+def _usual_initial(parameters: Any, budget: int) -> int:
+    from glasses.loop.optimizer import usual_initial
+
+    return usual_initial(Space(parameters), budget)
 
 
 def parameter_of(distribution: BaseDistribution) -> Parameter | None:

@@ -280,6 +280,28 @@ def test_a_maximising_study_speaks_in_its_own_sign(bench, capsys):
     assert len(found["plan"]) == 8
 
 
+def test_show_remembers_what_it_computed_and_notices_every_change(bench, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path / "cache"))
+    for value in (1.0, 2.0):
+        glasses(capsys, "ask", bench)
+        glasses(capsys, "tell", bench, value)
+    first = glasses(capsys, "show", bench)
+    kept = list((tmp_path / "cache" / "summaries").iterdir())
+    assert len(kept) == 1
+    assert glasses(capsys, "show", bench) == first
+    told = json.loads(kept[0].read_text())
+    told["recommended"]["mean"] = 777777.0
+    kept[0].write_text(json.dumps(told))
+    assert "777777" in glasses(capsys, "show", bench)  # it was really remembered
+    kept[0].write_text("damaged")
+    assert glasses(capsys, "show", bench) == first
+    kept[0].write_text(json.dumps(told))
+    glasses(capsys, "tell", bench, "--at", "x=0.5", "--at", "k=1", "--at", "how=warm", "0.5")
+    assert "777777" not in glasses(capsys, "show", bench)
+    bench.write_text(BENCH.replace("x = [0.0, 1.0]", "x = [0.0, 2.0]"))
+    assert "777777" not in glasses(capsys, "show", bench)
+
+
 def test_help_has_examples_and_shells_complete(capsys):
     for command in ("new", "run", "worker", "ask", "tell", "show", "plot", "export"):
         with pytest.raises(SystemExit) as ended:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from glasses.lattice import Lattice
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.scene import Scene
+from glasses.space import Lattice
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
 from glasses.surrogate.success import Success

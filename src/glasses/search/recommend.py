@@ -10,8 +10,9 @@ import numpy as np
 
 from glasses.bfgs import minimize_batch
 from glasses.compilation import program
-from glasses.lattice import Lattice, snap
+from glasses.lattice import snap
 from glasses.search.survey import separated_best
+from glasses.space import Lattice
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, marginals, mean
 from glasses.surrogate.success import Success, log_success

@@ -14,8 +14,9 @@ import numpy as np
 from glasses.bfgs import minimize_batch
 from glasses.compilation import program
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lattice import Lattice, moved, snap
+from glasses.lattice import moved, snap
 from glasses.lookahead.scene import Scene, build_scene, if_it_succeeds
+from glasses.space import Lattice
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, best_value, condition, marginals, mean
 from glasses.surrogate.success import Success, log_success

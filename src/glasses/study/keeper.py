@@ -18,29 +18,32 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from glasses.acquisition.myopic import ExpectedLoss
-from glasses.lookahead.losses import Glasses, TwoStage
+import glasses
 from glasses.loop.ledger import ExhaustedError
-from glasses.loop.optimizer import Optimizer
 from glasses.optuna import LOST, GlassesSampler, distribution_of
 from glasses.space import Space
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
 from glasses.study.storage import NothingYetError, PatientStorage, open_storage
 
+if TYPE_CHECKING:
+    from glasses.loop.optimizer import Optimizer
+
 ASKED = "glasses:asked"  # system attribute: a person has this one on the bench; no worker waits for it
 REASON = "reason"  # user attribute of a failed evaluation
 LATE = "late_result_of"  # user attribute of a result that came back after its trial was taken for lost
 DEATHS = "glasses:deaths"  # system attribute of a repetition: how many workers died with this configuration
+_NOBODY = optuna.samplers.RandomSampler(seed=0)  # until the one that decides is needed
 _REMEDY = "give this one another name, or use the old file."
-_PLANNERS = {"two-stage": TwoStage, "glasses": Glasses, "el": ExpectedLoss}
+_PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"}
 
 
 class Keeper:
@@ -50,20 +53,9 @@ class Keeper:
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # what matters of its warnings is said here in other words
         self.file = file
         self.distributions = {name: distribution_of(each) for name, each in file.parameters.items()}
-        self.sampler = GlassesSampler(
-            budget=file.budget,
-            seed=file.seed,
-            n_initial=file.n_initial,
-            noise=file.noise,
-            count_failures=file.count_failures,
-            loss=_PLANNERS[file.planner](),
-            search_space=self.distributions,
-            stale_after=math.inf,  # the dead are found by their missing heartbeat
-        )
         storage = open_storage(file.storage, heartbeat=file.heartbeat, writing=writing, patience=patience)
         self._engine = storage.engine
         self._reaped = 0.0
-        self.sampler.while_waiting = self.reap_now_and_then  # of a worker that died in its turn
         try:
             self.study = self._open(storage, writing)
             self.storage: Any = self.study._storage
@@ -72,6 +64,22 @@ class Keeper:
         except BaseException:
             self.close()
             raise
+
+    @cached_property
+    def sampler(self) -> GlassesSampler:
+        """What decides; made when it is first needed."""
+        sampler = GlassesSampler(
+            budget=self.file.budget,
+            seed=self.file.seed,
+            n_initial=self.file.n_initial,
+            noise=self.file.noise,
+            count_failures=self.file.count_failures,
+            loss=getattr(glasses, _PLANNERS[self.file.planner])(),
+            search_space=self.distributions,
+            stale_after=math.inf,  # the dead are found by their missing heartbeat
+        )
+        sampler.while_waiting = self.reap_now_and_then  # of a worker that died in its turn
+        return sampler
 
     def close(self) -> None:
         """Give the connections back."""
@@ -86,15 +94,15 @@ class Keeper:
     def _open(self, storage: PatientStorage, writing: bool) -> optuna.Study:
         direction = StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
         try:
-            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=self.sampler)
+            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_NOBODY)
         except KeyError:
             if not writing:
                 words = f"There is no study {self.file.name!r} in the database yet: nothing has been evaluated."
                 raise NothingYetError(words) from None
         try:
-            return optuna.create_study(study_name=self.file.name, storage=storage, sampler=self.sampler, direction=direction)
+            return optuna.create_study(study_name=self.file.name, storage=storage, sampler=_NOBODY, direction=direction)
         except DuplicatedStudyError:  # another worker was faster
-            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=self.sampler)
+            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_NOBODY)
 
     def _check_same_study(self) -> None:
         """The file and the database must mean the same study; ranges and the budget may change, kinds may not."""
@@ -177,6 +185,7 @@ class Keeper:
                 self._lose(trial)
                 raise
         try:
+            self.study.sampler = self.sampler
             active = optuna.trial.Trial(self.study, trial._trial_id)
             return {name: active._suggest(name, each) for name, each in self.distributions.items()}
         except UpdateFinishedTrialError:

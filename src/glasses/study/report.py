@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from glasses.cache import cache_folder
 from glasses.loop.ledger import ExhaustedError
-from glasses.loop.optimizer import Optimizer
 from glasses.optuna import LOST
 from glasses.study.keeper import REASON, Keeper
 from glasses.study.objective import printable
+
+if TYPE_CHECKING:
+    from glasses.loop.optimizer import Optimizer
+
+_REMEMBERED = 100  # summaries
 
 
 def state_of(trial: FrozenTrial) -> str:
@@ -49,11 +58,18 @@ def summary(keeper: Keeper, *, plan: bool = True) -> dict[str, Any]:
         "expected_best": None,
     }
     if plan and complete:
-        _add_model(report, keeper.optimizer(), -1.0 if file.maximize else 1.0)
+        place = _place(keeper, trials)
+        found = _recall(place)
+        if found is None:
+            found = _model(keeper.optimizer(), -1.0 if file.maximize else 1.0)
+            _remember(place, found)
+        report.update(found)
     return report
 
 
-def _add_model(report: dict[str, Any], optimizer: Optimizer, sign: float) -> None:
+def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
+    """What the model says: the recommended point and the plan."""
+    report: dict[str, Any] = {}
     found = optimizer.result().recommended
     if found is not None:
         report["recommended"] = {"params": found.x, "mean": sign * found.mean, "sd": found.sd}
@@ -61,12 +77,49 @@ def _add_model(report: dict[str, Any], optimizer: Optimizer, sign: float) -> Non
         try:
             plan = optimizer.plan()
         except ExhaustedError:
-            return
+            return report
         report["plan"] = [
             {"params": x, "mean": sign * float(mean), "sd": float(sd)}
             for x, mean, sd in zip(plan.points, plan.mean, plan.sd, strict=True)
         ]
         report["expected_best"] = None if plan.expected_best is None else sign * plan.expected_best
+    return report
+
+
+def _place(keeper: Keeper, trials: list[FrozenTrial]) -> Path | None:
+    """The file that remembers what the model says of exactly these trials, this study file and this code."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    digest = hashlib.sha256(repr(keeper.file).encode())
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    for trial in trials:
+        known = (trial.number, trial.state, trial.values, sorted(trial.params.items()), sorted(trial.system_attrs.items()))
+        digest.update(repr(known).encode())
+    return folder / "summaries" / f"{digest.hexdigest()[:32]}.json"
+
+
+def _recall(place: Path | None) -> dict[str, Any] | None:
+    try:
+        found = json.loads(place.read_text(encoding="utf-8")) if place is not None else None
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _remember(place: Path | None, found: dict[str, Any]) -> None:
+    if place is None:
+        return
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False, encoding="utf-8") as file:
+            json.dump(found, file)
+        os.replace(file.name, place)
+        for old in sorted(place.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_REMEMBERED]:
+            old.unlink()
+    except OSError:  # a read-only home: it is computed again next time
+        return
 
 
 def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
