@@ -152,6 +152,16 @@ def test_refusals(make, sentence):
     assert str(caught.value).endswith(".")
 
 
+def test_choices_may_be_lists_themselves():
+    space = Space([Choice([(1, 2), (3, 4)]), Choice([[5], [6, 7]])])
+    raw, single = space.read([(3, 4), [5]])
+    assert single
+    assert raw.tolist() == [[1.0, 0.0]]
+    raw, single = space.read([[(3, 4), [5]], [(1, 2), [6, 7]], [(1, 2), [5]]])
+    assert not single
+    assert raw.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+
+
 def test_true_is_not_one():
     choice = Choice([True, 1, "1"])
     assert [choice.read(value, "x", "b") for value in (True, 1, "1")] == [0.0, 1.0, 2.0]

@@ -51,9 +51,12 @@ if TYPE_CHECKING:  # the numerics are loaded when a sampler is made
 
 POINT = "glasses:point"  # system attribute of a running trial: its point, before the parameters are set one by one
 LOST = "glasses:lost"  # system attribute of a failed trial whose worker died: it says nothing about the point
+REASON = "reason"  # user attribute of an evaluation that failed by itself
+LATE = "late_result_of"  # user attribute of a result that came back after its trial was taken for lost
 TURN = "glasses:turn"  # system attribute of a trial that decides: its ticket, 0 while it is drawn, and the time
-_LONGEST_TURN = 120.0  # seconds: compiling everything anew takes less
-_POLL = 0.02
+_LONGEST_TURN = 120.0  # seconds without a change of the ticket: compiling everything anew takes less
+_REFRESHED = 10.0  # seconds after which one who waits shows that it is still there
+_MOST_PENDING = 128
 
 _logger = optuna.logging.get_logger(__name__)
 
@@ -98,6 +101,8 @@ class GlassesSampler(BaseSampler):
         self._warn = warn_independent_sampling
         self._warned: set[str] = set()
         self._lock = threading.Lock()
+        self.repeat_when_exhausted = True  # else ``ExhaustedError`` reaches whoever asked
+        self._tickets: dict[tuple[int, int], tuple[Any, float]] = {}  # as last seen, and when that was new
         self.while_waiting: Callable[[], object] | None = None  # called now and then by a worker that waits for its turn
 
     def __getstate__(self) -> dict[str, Any]:
@@ -137,20 +142,31 @@ class GlassesSampler(BaseSampler):
         study._storage.set_trial_system_attr(trial._trial_id, TURN, [0, time.time()])
         ticket = 1 + max(self._deciding(study, trial).values(), default=0)
         study._storage.set_trial_system_attr(trial._trial_id, TURN, [ticket, time.time()])
+        shown, pause = time.monotonic(), 0.01
         while any(theirs == 0 or (theirs, k) < (ticket, trial.number) for k, theirs in self._deciding(study, trial).items()):
             if self.while_waiting is not None:
                 self.while_waiting()
-            time.sleep(_POLL)
-        study._storage.set_trial_system_attr(trial._trial_id, TURN, [ticket, time.time()])  # its turn begins now
+            if time.monotonic() - shown > _REFRESHED:
+                study._storage.set_trial_system_attr(trial._trial_id, TURN, [ticket, time.time()])
+                shown = time.monotonic()
+            time.sleep(pause)
+            pause = min(1.3 * pause, 0.2)
+        if time.monotonic() - shown > 1.0:
+            study._storage.set_trial_system_attr(trial._trial_id, TURN, [ticket, time.time()])  # its turn begins now
 
     def _deciding(self, study: Study, trial: FrozenTrial) -> dict[int, int]:
         """The tickets of the other trials that are deciding, by trial number; 0 for one that is drawing it."""
         tickets = {}
         for each in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             if each.number != trial.number and TURN in each.system_attrs and POINT not in each.system_attrs:
-                ticket, since = each.system_attrs[TURN]
-                if time.time() - since < _LONGEST_TURN:
-                    tickets[each.number] = ticket
+                turn = each.system_attrs[TURN]
+                seen = self._tickets.get((study._study_id, each.number))
+                if seen is None or seen[0] != turn:  # by this worker's own clock: those of other machines may differ
+                    seen = turn, time.monotonic()
+                    self._tickets[study._study_id, each.number] = seen
+                abandoned = time.monotonic() - seen[1] > _LONGEST_TURN or time.time() - turn[1] > 3600.0
+                if not abandoned:
+                    tickets[each.number] = turn[0]
         return tickets
 
     def sample_independent(
@@ -192,9 +208,12 @@ class GlassesSampler(BaseSampler):
         optimizer = self._optimizer(study, trial, space, running)
         try:
             return optimizer.ask()
-        except ExhaustedError:  # Optuna wants its trial: the best known configuration once more
+        except ExhaustedError:
+            if not self.repeat_when_exhausted:
+                raise
             _logger.warning("Every configuration of this space is evaluated or running; the best one is suggested again.")
-            return optimizer.record().x or dict(optimizer.pending[0])
+            told = optimizer.record()  # Optuna wants its trial
+            return told.x or dict([*optimizer.pending, *(each.x for each in told.failures)][0])
 
     def _optimizer(
         self,
@@ -206,11 +225,13 @@ class GlassesSampler(BaseSampler):
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
         trials = [each for each in study.get_trials(deepcopy=False) if trial is None or each.number != trial.number]
         again = {number for each in trials for number in each.system_attrs.get("retry_history", [])}
+        again |= {each.user_attrs[LATE] for each in trials if LATE in each.user_attrs}
+        running = dict(list(running.items())[-_MOST_PENDING:])
         points, values, spent, failures = [], [], len(running), 0
         for each in trials:
             if each.state not in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL):
                 continue
-            if each.state == TrialState.FAIL and (each.number in again or LOST in each.system_attrs):
+            if each.state == TrialState.FAIL and (each.number in again or is_lost(each)):
                 continue
             failed = each.state == TrialState.FAIL or any(value > 0 for value in each.constraints.values())
             failures += failed
@@ -266,6 +287,11 @@ class GlassesSampler(BaseSampler):
             return self._stale_after
         longest = max((each.duration.total_seconds() for each in trials if each.duration is not None), default=math.inf)
         return max(60.0, 10.0 * longest)
+
+
+def is_lost(trial: FrozenTrial) -> bool:
+    """Whether a trial ended with its worker, and not by itself."""
+    return trial.state == TrialState.FAIL and LOST in trial.system_attrs and REASON not in trial.user_attrs
 
 
 def _make_optimizer(bounds: Any, **settings: Any) -> Optimizer:

@@ -139,12 +139,22 @@ class Space:
             x = [x] if self.d == 1 else x
             if not _is_list(x):
                 raise ValueError(f"{what} must hold {self.d} values per point (one for each bound), got {x!r}.")
-        several = len(x) > 0 and all(_is_list(each) for each in x)
+        several = len(x) > 0 and all(_is_list(each) for each in x) and not self._is_point(x)
         for each in x if several else [x]:
             if len(each) != self.d:
                 raise ValueError(f"{what} must hold {self.d} values per point (one for each bound), got {len(each)}: {each!r}.")
         rows = [self._read_row(each, f"{what}[{i}]" if several else what) for i, each in enumerate(x if several else [x])]
         return np.array(rows).reshape(-1, self.d), not several
+
+    def _is_point(self, x: Sequence[Any]) -> bool:
+        """Whether a list of lists is one point: of choices that are lists themselves."""
+        if len(x) != self.d:
+            return False
+        try:
+            self._read_row(x, "x")
+        except ValueError:
+            return False
+        return True
 
     def _read_named(self, x: Mapping[str, Any], what: str) -> np.ndarray:
         if self.names is None:

@@ -10,6 +10,7 @@ from problems import make_scene
 from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
 from glasses.lookahead.loss import worth
 from glasses.lookahead.scene import star_at
+from glasses.surrogate.posterior import best_value
 from glasses.surrogate.success import fit_success, log_success
 
 MIXED = {
@@ -170,6 +171,37 @@ def test_whatever_is_not_a_number_is_a_failure(bad):
     assert len(result.func_vals) == 5
     assert len(result.failures) == 1
     np.testing.assert_array_equal(result.failures[0].x, calls[2])
+
+
+def test_nothing_is_recommended_where_evaluations_fail():
+    """Choices at their own values, not in between: what has failed with every integer is not recommended."""
+    optimizer = Optimizer([Int(0, 9), Choice(["a", "b"])], budget=40, noise=0.0, seed=0)
+    for n in range(10):
+        if n % 2 == 0:
+            optimizer.tell([n, "a"], 5.0 + n)
+        elif n > 1:
+            optimizer.tell([n, "b"], None)
+    found = optimizer.result().recommended
+    success = optimizer._success()
+    p = math.exp(
+        float(
+            log_success(
+                optimizer.model.kernel, success, jnp.asarray(optimizer.space.to_unit(optimizer.space.read(found.x)[0]))
+            )[0]
+        )
+    )
+    assert p > 0.5
+
+
+def test_failures_do_not_move_what_is_to_be_beaten():
+    """eta is what the evaluations say, with noise too."""
+    rng = np.random.default_rng(1)
+    X = rng.random((12, 2))
+    optimizer = Optimizer([(0, 1), (0, 1)], budget=40, noise=0.3, x0=X, y0=np.sin(5 * X[:, 0]) + X[:, 1], seed=0)
+    before = float(best_value(optimizer.model.kernel, optimizer.posterior()))
+    for x in ([0.95, 0.02], [0.9, 0.1], [0.99, 0.0]):
+        optimizer.tell(x, None)
+    assert float(best_value(optimizer.model.kernel, optimizer._situation().post)) == pytest.approx(before, abs=1e-9)
 
 
 def test_failures_may_be_free():

@@ -107,6 +107,55 @@ def test_a_bench_session(bench, capsys, tmp_path, monkeypatch):
     assert rows[1]["reason"] == "told as failed"
 
 
+def test_an_interrupted_ask_takes_no_place(bench, capsys, monkeypatch):
+    from glasses.optuna import GlassesSampler
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GlassesSampler, "_suggest", interrupted)
+        glasses(capsys, "ask", bench, status=130)
+    assert "12 of 12 left" in glasses(capsys, "show", bench, "--no-plan")
+
+
+def test_asking_for_more_than_a_finite_space_holds(bench, capsys):
+    bench.write_text("budget = 9\nnoise = 0.0\n[parameters]\nhow = { choices = ['a', 'b', 'c'] }")
+    assert len(json.loads(glasses(capsys, "ask", bench, "-n", "5", "--format", "json"))) == 3
+    assert "All 3 configurations" in glasses(capsys, "ask", bench, status=2)
+
+
+def test_the_result_of_a_lost_evaluation_can_still_be_told(bench, capsys):
+    from glasses.study.file import read_study
+    from glasses.study.keeper import Keeper
+
+    with Keeper(read_study(bench)) as keeper:
+        trial = keeper.claim()
+        keeper.point(trial)
+        keeper.give_back(trial)
+    assert "Stored: trial 0. 11 of 12 left" in glasses(capsys, "tell", bench, "--trial", "0", "0.5")
+    rows = list(csv.DictReader(io.StringIO(glasses(capsys, "export", bench))))
+    assert [row["state"] for row in rows] == ["lost", "complete"]
+    assert rows[1]["also_late_result_of"] == "0"
+
+
+def test_a_value_between_two_steps_is_refused_before_anything_is_stored(bench, capsys, tmp_path):
+    bench.write_text('budget = 9\n[parameters]\nminutes = { type = "int", low = 5, high = 60, step = 5 }')
+    glasses(capsys, "ask", bench)
+    before = dump(bench)
+    table = tmp_path / "table.csv"
+    table.write_text("minutes,value\n10,1.0\n7,2.0\n")
+    assert f"{table}, line 3: minutes = 7 lies between two steps" in glasses(capsys, "tell", bench, "--csv", table, status=2)
+    assert dump(bench) == before
+
+
+def test_ranges_that_leave_all_data_outside(bench, capsys):
+    glasses(capsys, "tell", bench, "--at", "x=0.1", "--at", "k=1", "--at", "how=warm", "0.5")
+    bench.write_text(BENCH.replace("x = [0.0, 1.0]", "x = [0.5, 1.0]"))
+    assert "nan" not in glasses(capsys, "show", bench)
+    assert json.loads(glasses(capsys, "show", bench, "--format", "json"))["plan"][0]["mean"] is None
+
+
 def test_refused_input_changes_nothing(bench, capsys, tmp_path):
     glasses(capsys, "ask", bench, "-n", "2")
     glasses(capsys, "tell", bench, "--trial", "0", "1.0")

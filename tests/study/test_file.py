@@ -81,7 +81,12 @@ def test_the_starter_is_a_study(tmp_path):
     study = read_study(path)
     assert study.objective == PythonFunction("my_study_objective:measure", tmp_path)
     assert len(study.parameters) == 4
-    assert study.objective.prepare()({"temperature": 60.0, "rate": 0.05, "stages": 3, "catalyst": "copper"}, 0).value > 0
+    assert (
+        study.objective.prepare(list(study.parameters))(
+            {"temperature": 60.0, "rate": 0.05, "stages": 3, "catalyst": "copper"}, 0
+        ).value
+        is not None
+    )
     shown = [line.lstrip("# ") for line in path.read_text().splitlines() if line.startswith("# ") and " = " in line]
     for line in shown:  # what is commented out can be commented in
         tomllib.loads(line)
@@ -136,6 +141,7 @@ BASE = 'budget = 5\n[objective]\ncommand = "sim {x}"\n[parameters]\nx = [0, 1]\n
         (BASE.replace("[0, 1]", "{ choices = ['a'] }"), "at least 2 values"),
         (BASE.replace("[0, 1]", "{ choices = [['a'], ['b']] }"), "choices must be texts, numbers"),
         (BASE.replace("[0, 1]", "{ choices = [nan, 1.0] }"), "choices must be finite"),
+        (BASE.replace("[0, 1]", "{ choices = [1, true] }"), "choices must differ"),
         (BASE.replace("[0, 1]", "{ choices = ['a', 'b'], low = 3 }"), "has nothing else"),
         (BASE.replace("x = ", "'x y' = "), "names are made of letters"),
         (BASE.replace("x = ", "value = "), "has a meaning of its own"),

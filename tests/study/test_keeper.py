@@ -3,9 +3,10 @@
 import pytest
 from optuna.trial import TrialState
 
-from glasses.optuna import LOST
+from glasses import ExhaustedError
+from glasses.optuna import LATE, LOST, REASON
 from glasses.study.file import read_study
-from glasses.study.keeper import ASKED, LATE, REASON, Keeper
+from glasses.study.keeper import ASKED, Keeper
 from glasses.study.objective import Evaluation
 
 
@@ -76,20 +77,75 @@ def test_an_evaluation_given_back_is_done_again(open_keeper):
     assert keeper.claim() is None
 
 
-def test_a_late_result_is_kept_and_its_repetition_withdrawn(open_keeper):
+def test_a_late_result_ends_the_repetition_that_waits(open_keeper):
     """A worker taken for dead comes back with its result before anybody has begun the repetition."""
     keeper = open_keeper(2)
     trial, params = begin(keeper)
     keeper.give_back(trial)
-    keeper.finish(trial, Evaluation(1.0), params)
-    assert states(keeper) == ["FAIL", "FAIL", "COMPLETE"]
-    assert keeper.trials()[2].user_attrs == {LATE: trial.number}
-    assert keeper.trials()[2].params == params
+    keeper.finish(trial, Evaluation(1.0, None, {"mass": 2}), params)
+    assert states(keeper) == ["FAIL", "COMPLETE"]
+    assert keeper.trials()[1].user_attrs == {LATE: trial.number, "mass": 2}
+    assert keeper.trials()[1].params == params
     assert keeper.left() == 1
     other, elsewhere = begin(keeper)
     assert elsewhere != params
     keeper.finish(other, Evaluation(2.0), elsewhere)
     assert keeper.claim() is None
+
+
+def test_a_late_result_is_added_if_the_repetition_has_begun(open_keeper):
+    keeper = open_keeper(1)
+    trial, params = begin(keeper)
+    keeper.give_back(trial)
+    again, _ = begin(keeper)
+    keeper.finish(trial, Evaluation(1.0), params)
+    keeper.finish(again, Evaluation(1.0), params)
+    assert states(keeper) == ["FAIL", "COMPLETE", "COMPLETE"]
+    assert keeper.claim() is None
+
+
+def test_a_late_result_clears_the_failure_it_was_taken_for(open_keeper):
+    keeper = open_keeper(1, retries=0)
+    trial, params = begin(keeper)
+    keeper.finish(trial, Evaluation(None, "its worker died"), params)
+    keeper.finish(trial, Evaluation(1.0), params)
+    assert [place.state.name for place in keeper.places()] == ["COMPLETE"]
+    assert keeper.optimizer().record().failures == []
+
+
+def test_a_finite_space_is_exhausted_within_the_turn(open_keeper, make_study):
+    """Two workers with one configuration left: one gets it, the other is told that there is none."""
+    path = make_study(9, noise=0.0)
+    path.write_text(path.read_text().replace("x = [0.0, 1.0]\n", "").replace("high = 9", "high = 2"))
+    with Keeper(read_study(path)) as one, Keeper(read_study(path)) as two:
+        for keeper in (one, two):
+            trial, params = begin(keeper)
+            keeper.finish(trial, Evaluation(float(params["k"])), params)
+        first, second = one.claim(), two.claim()
+        assert one.point(first) is not None
+        with pytest.raises(ExhaustedError):
+            two.point(second)
+        assert two.trials()[second.number].state == TrialState.FAIL
+        assert len(two.places()) == 3
+
+
+def test_a_kill_while_parameters_are_stored_does_not_lock_the_study(open_keeper):
+    keeper = open_keeper(2, retries=0, heartbeat=1)
+    trial = keeper.claim()
+    keeper.storage.set_trial_param(trial._trial_id, "x", 0.5, keeper.distributions["x"])
+    silence(keeper, trial)
+    assert keeper.reap() == [trial.number]
+    assert LOST in keeper.trials()[trial.number].system_attrs
+    assert open_keeper(2).left() == 2
+
+
+def test_nothing_that_is_said_besides_stands_in_the_way_of_a_value(open_keeper, capsys):
+    keeper = open_keeper(1)
+    trial, params = begin(keeper)
+    keeper.finish(trial, Evaluation(1.0, None, {"\ud800": 1, "fine": 2}), params)
+    assert keeper.trials()[0].value == 1.0
+    assert keeper.trials()[0].user_attrs == {"fine": 2}
+    assert "could not be stored" in capsys.readouterr().err
 
 
 def test_a_result_that_arrived_although_the_connection_broke_is_not_stored_twice(open_keeper):
@@ -107,7 +163,9 @@ def test_the_dead_are_found_by_their_silence_and_the_bench_is_left_alone(open_ke
     dead, params = begin(keeper)
     undecided = keeper.claim()
     silence(keeper, asked, dead, undecided)
-    assert keeper.reap() == [dead.number, undecided.number]
+    assert keeper.reap() == [undecided.number]  # it had nothing to lose
+    keeper._silent = {key: since - 60.0 for key, since in keeper._silent.items()}  # a minute of listening later
+    assert keeper.reap() == [dead.number]
     assert keeper.reap() == []
     trials = keeper.trials()
     assert trials[asked.number].state == TrialState.RUNNING
@@ -117,6 +175,8 @@ def test_the_dead_are_found_by_their_silence_and_the_bench_is_left_alone(open_ke
     again, same = begin(keeper)
     assert same == params
     silence(keeper, again)
+    assert keeper.reap() == []
+    keeper._silent = {key: since - 60.0 for key, since in keeper._silent.items()}
     assert keeper.reap() == [again.number]
     last = keeper.trials()[again.number]
     assert last.state == TrialState.FAIL

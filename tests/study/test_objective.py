@@ -14,7 +14,7 @@ PRINT = "import sys; print('some talk'); print(sys.argv[1])"
 
 
 def command(*arguments, folder=Path("."), timeout=None):
-    return Command((sys.executable, *arguments), folder, timeout).prepare()
+    return Command((sys.executable, *arguments), folder, timeout).prepare([])
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ def command(*arguments, folder=Path("."), timeout=None):
         (True, None, "gave True, not a number"),
         ([1.0, 2.0], None, "gave [1.0, 2.0], not a number"),
         ({"mass": 4.0}, None, "gave no value, only mass"),
+        ({"value": 10**400}, None, "gave inf"),
         ("\x1b[2J", None, "gave '\\x1b[2J', not a number"),
     ],
 )
@@ -41,8 +42,8 @@ def test_results(result, value, reason):
 
 
 def test_whatever_else_is_said_can_be_stored():
-    extras = understood({"value": 1, "list": [1, 2], "nan": math.nan, "object": object}).extras
-    assert extras == {"list": [1, 2], "nan": "nan", "object": "<class 'object'>"}
+    extras = understood({"value": 1, "list": [1, 2], "nan": math.nan, "object": object, "\ud800": 1}).extras
+    assert extras == {"list": [1, 2], "nan": "nan", "object": "<class 'object'>", "?": 1}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_commands_that_fail():
     assert command("-c", "import os; os.kill(os.getpid(), 9)")({}, 0).reason == "ended with signal 9"
     assert "printed nothing" in command("-c", "")({}, 0).reason
     with pytest.raises(ValueError, match="program 'no-such-program' is not found"):
-        Command(("no-such-program",), Path(".")).prepare()
+        Command(("no-such-program",), Path(".")).prepare([])
 
 
 def test_a_timeout_ends_the_command_and_its_children(tmp_path):
@@ -90,15 +91,20 @@ def test_placeholders():
 
 
 def test_python_functions(tmp_path, monkeypatch):
-    (tmp_path / "some_objective.py").write_text("def f(a, b): return {'value': a / b, 'who': 'f'}\nnumber = 3")
+    (tmp_path / "some_objective.py").write_text(
+        "import sys\nnumber = 3\n"
+        "def f(a, b): return {'value': a / b, 'who': 'f'}\ndef leave(a, b): sys.exit(4)\ndef other(a, c): ..."
+    )
     monkeypatch.setattr(sys, "path", list(sys.path))
-    evaluate = PythonFunction("some_objective:f", tmp_path).prepare()
+    evaluate = PythonFunction("some_objective:f", tmp_path).prepare(["a", "b"])
     assert evaluate({"a": 1.0, "b": 2.0}, 0).value == 0.5
     assert evaluate({"a": 1.0, "b": 0.0}, 0).reason == "ZeroDivisionError: float division by zero"
+    assert PythonFunction("some_objective:leave", tmp_path).prepare(["a", "b"])({"a": 1, "b": 2}, 0).reason == "SystemExit: 4"
     for target, sentence in (
+        ("some_objective:other", r"other\(a, c\) does not take the parameters a, b: missing a required argument: 'c'"),
         ("some_objective:g", "cannot be loaded: AttributeError"),
         ("no_such_module_here:f", "cannot be loaded: ModuleNotFoundError"),
         ("some_objective:number", "is not a function but 3"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            PythonFunction(target, tmp_path).prepare()
+            PythonFunction(target, tmp_path).prepare(["a", "b"])

@@ -1,4 +1,7 @@
-"""Workers that are killed, databases that go away: nothing is lost, nothing is done twice, the budget is met exactly."""
+"""Workers that are killed, databases that go away: nothing is lost, nothing is done twice, the budget is met exactly.
+
+With GLASSES_FIGURES=file the figures of docs/studies.md are appended to that file.
+"""
 
 import json
 import multiprocessing
@@ -31,9 +34,10 @@ def worker(path, out=None):
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
-    from glasses.study.worker import work
+    from glasses.study.worker import prepared, work
 
-    sys.exit(work(Keeper(read_study(path)), again="glasses run"))
+    file = read_study(path)
+    sys.exit(work(Keeper(file), prepared(file), again="glasses run"))
 
 
 def start(path, out=None):
@@ -48,7 +52,7 @@ def diary(path):
 
 
 def audit(path, kills):
-    """The books against the diary; how many evaluations were lost."""
+    """The books against the diary; what was found."""
     with Keeper(read_study(path), writing=False) as keeper:
         trials, places = keeper.trials(), keeper.places()
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
@@ -69,7 +73,18 @@ def audit(path, kills):
     assert {point for point in begun if begun.count(point) > 1} <= again, "repeated, but not because its worker died"
     assert set(begun) == set(stored)  # what was begun was finished in the end, by whomever
     assert len(lost) <= kills
-    return len(lost)
+    unstored = sum(line["word"] == "end" for line in diary(path)) - len(complete)
+    found = {
+        "stored": len(complete),
+        "killed": kills,
+        "lost": len(lost),
+        "done again": len(begun) - len(stored),
+        "unstored": unstored,
+    }
+    if os.environ.get("GLASSES_FIGURES"):
+        with open(os.environ["GLASSES_FIGURES"], "a") as file:
+            file.write(json.dumps({"test": os.environ["PYTEST_CURRENT_TEST"], **found}) + "\n")
+    return found
 
 
 def test_eight_workers_of_which_three_are_killed(make_study, storage):
@@ -143,7 +158,46 @@ def test_a_database_that_goes_away_for_ten_seconds(make_study, postgres):
     said = out.read_text()
     assert said.count("the database is out of reach") == 1
     assert "the database is back after 1" in said
-    assert audit(path, kills=0) == 0
+    assert audit(path, kills=0)["lost"] == 0
+
+
+def test_an_outage_longer_than_three_heartbeats_kills_nobody(make_study):
+    """After it everybody seems to have been silent for too long; nobody is taken for dead, nothing is done twice."""
+    path = make_study(24, seconds=(0.3, 0.5), heartbeat=1, n_initial=24)
+    workers = [start(path) for _ in range(3)]
+    while sum(line["word"] == "end" for line in diary(path)) < 5:
+        time.sleep(0.02)
+    lock = sqlite3.connect(path.with_suffix(".db"), timeout=30.0, isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    time.sleep(9.0)
+    lock.execute("ROLLBACK")
+    lock.close()
+    for each in workers:
+        each.join(timeout=60)
+    assert [each.exitcode for each in workers] == [0, 0, 0]
+    assert audit(path, kills=0)["lost"] == 0
+
+
+def test_a_worker_that_waits_for_the_database_can_be_stopped(make_study):
+    path = make_study(6, seconds=(0.5, 0.6), heartbeat=10, n_initial=6)
+    out = path.with_name("out")
+    process = start(path, out)
+    while not diary(path):
+        time.sleep(0.02)
+    lock = sqlite3.connect(path.with_suffix(".db"), timeout=30.0, isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    while "out of reach" not in out.read_text():
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGINT)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(timeout=30)
+    lock.execute("ROLLBACK")
+    lock.close()
+    assert process.exitcode in (2, 130)
+    said = out.read_text()
+    assert "once the database is back: glasses tell" in said
+    assert "Stopped while the database was out of reach" in said
 
 
 def test_a_locked_file_is_waited_for(make_study):

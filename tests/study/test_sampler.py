@@ -227,6 +227,20 @@ def test_an_exhausted_space_repeats_its_best():
     assert [trial.params["c"] for trial in study.trials[3:]] == ["v", "v"]
 
 
+def test_a_space_where_everything_fails_goes_on():
+    study = optuna.create_study(sampler=sampler(search_space=None, n_initial=2, noise=0.0))
+    study.optimize(lambda trial: float("nan") * len(trial.suggest_categorical("c", ["u", "v"])), n_trials=4, catch=())
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL] * 4
+
+
+def test_more_pending_trials_than_can_be_planned_for():
+    study = optuna.create_study(sampler=sampler())
+    study.optimize(objective, n_trials=4)
+    for k in range(140):
+        study.enqueue_trial({"x": k / 140, "k": k % 10})
+    assert len(study.sampler.optimizer(study).pending) == 128
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

@@ -73,12 +73,17 @@ def minimize(
         outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1))
     report = Table(optimizer) if verbose else None
     try:
-        for outcome in outcomes:
-            reason = _tell(optimizer, outcome, catch)
-            if report:
-                report.row(outcome.x, reason)
-            if callback is not None:
-                _call(callback, optimizer.result())
+        for batch in outcomes:
+            told = [(outcome.x, _tell(optimizer, outcome)) for outcome in batch if _is_caught(outcome, catch)]
+            for outcome in batch:
+                if not _is_caught(outcome, catch):
+                    assert outcome.error is not None
+                    raise outcome.error
+            for x, reason in told:
+                if report:
+                    report.row(x, reason)
+                if callback is not None:
+                    _call(callback, optimizer.result())
     except StopIteration:
         return _ended(optimizer, 99, "`callback` raised `StopIteration`.")
     except BrokenExecutor as error:
@@ -105,7 +110,7 @@ def _evaluate(fun: Callable[..., Any], x: Any) -> Any:
     return fun(**x) if isinstance(x, dict) else fun(x)
 
 
-def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any]) -> Generator[Outcome]:
+def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any]) -> Generator[list[Outcome]]:
     while optimizer.remaining:
         try:
             x = optimizer.ask()
@@ -115,10 +120,10 @@ def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any]) -> Generator[Outc
             outcome = Outcome(x, _evaluate(fun, x))
         except Exception as error:
             outcome = Outcome(x, error=error)
-        yield outcome
+        yield [outcome]
 
 
-def _side_by_side(optimizer: Optimizer, fun: Callable[..., Any], executor: Executor, workers: int) -> Generator[Outcome]:
+def _side_by_side(optimizer: Optimizer, fun: Callable[..., Any], executor: Executor, workers: int) -> Generator[list[Outcome]]:
     running: dict[Future[Any], Any] = {}
     more = True
     try:
@@ -133,29 +138,30 @@ def _side_by_side(optimizer: Optimizer, fun: Callable[..., Any], executor: Execu
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
-            finished = sorted(done, key=list(running).index)
-            broken = None
-            for future in finished:
-                x = running.pop(future)
-                error = None if future.cancelled() else future.exception()
-                if isinstance(error, BrokenExecutor):
-                    broken = error
-                elif future.cancelled():
-                    yield Outcome(x, error=RuntimeError("cancelled"))
-                else:
-                    yield Outcome(x, error=error) if error else Outcome(x, future.result())
-            if broken is not None:
-                raise broken
+            finished = [_outcome(running.pop(future), future) for future in sorted(done, key=list(running).index)]
+            broken = [each.error for each in finished if isinstance(each.error, BrokenExecutor)]
+            yield [each for each in finished if not isinstance(each.error, BrokenExecutor)]
+            if broken:
+                raise broken[0]
     finally:
         for future in running:
             future.cancel()
 
 
-def _tell(optimizer: Optimizer, outcome: Outcome, catch: Any) -> str | None:
+def _outcome(x: Any, future: Future[Any]) -> Outcome:
+    if future.cancelled():
+        return Outcome(x, error=RuntimeError("cancelled"))
+    error = future.exception()
+    return Outcome(x, future.result()) if error is None else Outcome(x, error=error)
+
+
+def _is_caught(outcome: Outcome, catch: Any) -> bool:
+    return outcome.error is None or isinstance(outcome.error, catch)
+
+
+def _tell(optimizer: Optimizer, outcome: Outcome) -> str | None:
     """Record an outcome; the reason if it is a failure."""
     x, y, error = outcome
-    if error is not None and not isinstance(error, catch):
-        raise error
     reason = f"{type(error).__name__}: {error}" if error is not None else f"returned {y!r}"
     try:
         value = values_of(y, "y", single=True)[0]

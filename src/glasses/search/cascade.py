@@ -61,10 +61,7 @@ class Cascade:
         if not loss.looks_ahead:
             return conclude(scene, _best_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished))
         chosen = _screen(scene, left_now, size=size, count=self.valued)
-        if scene.rest is not None and n > 1:  # what the others would bring if this one failed
-            count = np.asarray(min(self.valued, 8))
-            after = _value(scene, chosen, count, np.asarray(n - 1), kernel=kernel, loss=loss, size=size)
-            scene = scene._replace(rest=jnp.max(after.merit))
+        scene = _with_rest(scene, chosen, n, kernel, loss)
         valued = _value(scene, chosen, np.asarray(self.valued), left_now, kernel=kernel, loss=loss, size=size)
         polished = _polish(scene, valued, left_now, kernel=kernel, loss=loss, count=self.polished)
         again = _value(scene, polished, np.asarray(self.polished), left_now, kernel=kernel, loss=loss, size=size)
@@ -87,6 +84,21 @@ def open_scene(kernel: Kernel, situation: Situation, places: int, rng: np.random
     jumps = None if lattice is None else rng.random(near.shape)
     count = np.asarray(len(pending))
     return survey(post, spread, near, jumps, filled, count, lattice, success, kernel=kernel, starts=8)
+
+
+def prepare_for_failure(scene: Scene, n: int, kernel: Kernel, loss: Loss) -> Scene:
+    """The scene that knows what the n - 1 later evaluations would bring if this one failed; the same if nothing has failed."""
+    if scene.rest is None or n < 2 or not loss.looks_ahead:
+        return scene
+    return _with_rest(scene, _screen(scene, np.asarray(n), size=horizon_size(n), count=Cascade.valued), n, kernel, loss)
+
+
+def _with_rest(scene: Scene, chosen: jax.Array, n: int, kernel: Kernel, loss: Loss) -> Scene:
+    if scene.rest is None or n < 2:
+        return scene
+    count = np.asarray(min(chosen.shape[0], 8))
+    after = _value(scene, chosen, count, np.asarray(n - 1), kernel=kernel, loss=loss, size=horizon_size(n))
+    return scene._replace(rest=jnp.max(after.merit))
 
 
 @program

@@ -20,7 +20,7 @@ from glasses.lattice import snap
 from glasses.lookahead.loss import Loss, worth
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import horizon_size
-from glasses.search.cascade import forbidden, open_scene, planned
+from glasses.search.cascade import forbidden, open_scene, planned, prepare_for_failure
 from glasses.search.decision import Decision, Situation, Valued, conclude
 from glasses.surrogate.kernels import Kernel
 
@@ -47,6 +47,7 @@ class Direct:
         scene = open_scene(kernel, situation, self.places, rng)
         n = np.asarray(min(planned(loss, situation.left), self.places))
         size = horizon_size(int(n))
+        scene = prepare_for_failure(scene, int(n), kernel, loss)
 
         def value(x: np.ndarray) -> float:
             return float(_loss_at(scene, x, n, kernel=kernel, loss=loss, size=size)[0])

@@ -11,6 +11,7 @@ import numpy as np
 from glasses.bfgs import minimize_batch
 from glasses.compilation import program
 from glasses.lattice import snap
+from glasses.lookahead.scene import is_close
 from glasses.search.survey import separated_best
 from glasses.space import Lattice
 from glasses.surrogate.kernels import Kernel
@@ -46,10 +47,12 @@ def lowest_mean(
     Where evaluations fail more often than not, nothing is recommended.
     """
     real = jnp.arange(post.X.shape[0]) < post.observed
-    starts = jnp.concatenate([post.X, snap(lattice, spread)])
+    spread = snap(lattice, spread)
+    starts = jnp.concatenate([post.X, spread])
     usable = jnp.concatenate([real, jnp.ones(spread.shape[0], bool)])
     if success is not None:
-        usable = usable & (jnp.concatenate([real, log_success(kernel, success, spread) > _EVEN]))
+        failed = is_close(spread, success.X, success.failed)
+        usable = usable & jnp.concatenate([real, (log_success(kernel, success, spread) > _EVEN) & ~failed])
     value = jnp.where(usable, mean(kernel, post, starts), jnp.inf)
     first = jnp.concatenate([starts[jnp.argmin(value)][None], starts[separated_best(-value, starts, 8)]])
 

@@ -9,7 +9,7 @@ from glasses.compilation import program
 from glasses.lookahead.loss import Loss, worth
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import horizon_size, pad_rows
-from glasses.search.cascade import planned
+from glasses.search.cascade import planned, prepare_for_failure
 from glasses.surrogate.kernels import Kernel
 
 _TOGETHER = 16
@@ -18,6 +18,7 @@ _TOGETHER = 16
 def gains_at(loss: Loss, kernel: Kernel, scene: Scene, X: np.ndarray, left: int) -> tuple[float, np.ndarray]:
     """eta and the expected gain below it at the rows of X, for a loss that is one (``is_gain``)."""
     n = min(planned(loss, left), scene.points.shape[0] - scene.pending)
+    scene = prepare_for_failure(scene, n, kernel, loss)
     parts = []
     for first in range(0, len(X), _TOGETHER):
         part = X[first : first + _TOGETHER]

@@ -11,10 +11,13 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from glasses.loop.ledger import ExhaustedError
+from glasses.optuna import is_lost
 from glasses.parameters import Choice
 from glasses.space import Space
 from glasses.study.keeper import Keeper
 from glasses.study.objective import Evaluation
+from glasses.study.worker import Alive
 
 _FAILED = ("failed", "fail", "nan", "inf", "-inf", "+inf")
 
@@ -30,6 +33,7 @@ class Told:
 
 def ask(keeper: Keeper, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
     """The next experiments."""
+    keeper.reap()  # places of those who were interrupted before they had decided
     left = keeper.left()
     if count < 1:
         raise ValueError(f"-n must be at least 1, got {count}.")
@@ -44,7 +48,16 @@ def ask(keeper: Keeper, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
         trial = keeper.claim(by_hand=True)
         if trial is None:
             break  # other workers took the rest meanwhile
-        params = keeper.point(trial)
+        try:
+            with Alive(keeper, trial):
+                params = keeper.point(trial)
+        except ExhaustedError:
+            if experiments:
+                break
+            raise
+        except BaseException:
+            keeper.give_back(trial)
+            raise
         if params is not None:
             experiments.append((trial, params))
     return experiments
@@ -68,7 +81,8 @@ def check_csv(keeper: Keeper, path: Path) -> tuple[list[Told], int, int]:
     names = list(keeper.distributions)
     told, blank, known = [], 0, 0
     open_trials = {each.number: each for each in keeper.trials() if each.state == TrialState.RUNNING}
-    finished = {each.number: each for each in keeper.trials() if each.state.is_finished()}
+    finished = {each.number: each for each in keeper.trials() if each.state.is_finished() and not is_lost(each)}
+    open_trials |= {each.number: each for each in keeper.trials() if is_lost(each) and each.params}
     for line, row in rows:
         place = f"{path}, line {line}"
         if not row["value"].strip() and not row.get("failed", "").strip():
@@ -134,6 +148,8 @@ def _open_trial(keeper: Keeper, number: int | None) -> FrozenTrial:
         if each.number == number:
             return each
     every = {each.number: each for each in keeper.trials()}
+    if number in every and is_lost(every[number]) and every[number].params.keys() == keeper.distributions.keys():
+        return every[number]  # taken for lost, and here is its result after all
     if number in every and every[number].state.is_finished():
         raise ValueError(f"Trial {number} was told before ({every[number].value}): results are not overwritten.")
     raise ValueError(f"There is no open trial {number}: `glasses show` lists the open ones.")
@@ -170,7 +186,11 @@ def _point(keeper: Keeper, given: Mapping[str, str], what: str) -> dict[str, Any
             values[name] = _maybe_number(text)
     space = Space(keeper.file.parameters)
     raw, _ = space.read(values, what or "the point")
-    return dict(space.form(raw[0]))
+    point = dict(space.form(raw[0]))
+    for name, value in point.items():
+        if not keeper.distributions[name]._contains(keeper.distributions[name].to_internal_repr(value)):
+            raise ValueError(f"{name} = {value} lies between two steps of {keeper.file.parameters[name]}: give the nearest.")
+    return point
 
 
 def _maybe_number(text: str) -> Any:

@@ -136,14 +136,16 @@ def _new(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from glasses.study.worker import work
+    from glasses.study.file import read_study
+    from glasses.study.worker import prepared, work
 
     if options.most is not None and options.most < 1:
         raise ValueError(f"--most must be at least 1, got {options.most}.")
     if not options.patience >= 0:
         raise ValueError(f"--patience must be at least 0 seconds, got {options.patience:g}.")
+    evaluate = prepared(read_study(options.file))
     with _keeper(options, writing=True, patience=options.patience) as keeper:
-        return work(keeper, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
+        return work(keeper, evaluate, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
 
 
 def _ask(keeper: Keeper, options: argparse.Namespace) -> None:
@@ -155,8 +157,9 @@ def _ask(keeper: Keeper, options: argparse.Namespace) -> None:
         return
     names = list(keeper.distributions)
     print(report.table(["trial", *names], [[str(t.number), *(report.shown(p[n]) for n in names)] for t, p in experiments]))
-    numbers = " and ".join(f"--trial {trial.number}" for trial, _ in experiments)
-    print(f"\nThen: glasses tell {options.file} {numbers} VALUE     ({keeper.left()} of {keeper.file.budget} left after this)")
+    number = experiments[0][0].number if len(experiments) == 1 else "N"
+    left = f"{keeper.left()} of {keeper.file.budget} left after this"
+    print(f"\nThen: glasses tell {shlex.quote(str(options.file))} --trial {number} VALUE     ({left})")
 
 
 def _tell(options: argparse.Namespace) -> None:

@@ -143,7 +143,10 @@ class _Reader:
         if not isinstance(given, str) or not given.isprintable():
             self.file.refuse("storage", f"{remedy}, got {given!r}.")
         if re.fullmatch(r"sqlite:///[^?]+", given):
-            return f"sqlite:///{(self.path.parent / given.removeprefix('sqlite:///')).resolve()}"
+            path = (self.path.parent / given.removeprefix("sqlite:///")).resolve()
+            if "?" in str(path):
+                self.file.refuse("storage", f"a path with ? in it cannot be an address, got {str(path)!r}.")
+            return f"sqlite:///{path}"
         if re.match(r"postgresql(\+psycopg)?://.", given):
             return given
         return self.file.refuse("storage", f"{remedy}, got {re.sub(r'//[^@]*@', '//...@', given)!r}.")
@@ -199,7 +202,7 @@ class _Reader:
         for name, each in given.items():
             if not re.fullmatch(r"[A-Za-z_][\w.-]*", name) or len(name) > 200:
                 self.file.refuse(name, "names are made of letters, digits, _ . and -, and begin with a letter.", "parameters")
-            if name in ("trial", "value", "state", "failed"):
+            if name in ("trial", "value", "state", "failed", "started", "finished", "reason"):
                 self.file.refuse(name, f"{name!r} has a meaning of its own in tables of results: rename it.", "parameters")
             try:
                 found[name] = self._parameter(name, each)
@@ -227,6 +230,10 @@ class _Reader:
                 raise ValueError(f"choices must be finite, got {given['choices']!r}.")
             if any(isinstance(each, str) and "\0" in each for each in given["choices"]):
                 raise ValueError("choices must not hold the character of code 0.")
+            if len(set(given["choices"])) < len(given["choices"]):
+                raise ValueError(
+                    f"choices must differ, also 1 and true or 2 and 2.0 in the database, got {given['choices']!r}."
+                )
             return Choice(given["choices"])
         for key in given:
             if key not in _NUMBERS:

@@ -10,14 +10,16 @@ where failures are free). Rules, each kept by one atomic step of the database:
 
 A trial's rank among the places can only fall, because lower ones can only be lost, and whatever replaces them has a higher
 number; hence never more than ``budget`` of them are run, however many workers there are. A worker that was taken for dead and
-comes back with a result after all does not lose it: it is added, and the repetition is withdrawn if nobody has begun it.
+comes back with a result after all does not lose it: the repetition that waits gets it, or it is added if somebody has begun
+that one (only then is there one evaluation more than the budget).
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,18 +30,15 @@ from optuna.trial import FrozenTrial, TrialState
 
 import glasses
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna import LOST, GlassesSampler, distribution_of
-from glasses.space import Space
+from glasses.optuna import LATE, LOST, REASON, GlassesSampler, distribution_of, is_lost
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
-from glasses.study.storage import NothingYetError, PatientStorage, open_storage
+from glasses.study.storage import NothingYetError, PatientStorage, UnreachableError, open_storage
 
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
 
 ASKED = "glasses:asked"  # system attribute: a person has this one on the bench; no worker waits for it
-REASON = "reason"  # user attribute of a failed evaluation
-LATE = "late_result_of"  # user attribute of a result that came back after its trial was taken for lost
 DEATHS = "glasses:deaths"  # system attribute of a repetition: how many workers died with this configuration
 _NOBODY = optuna.samplers.RandomSampler(seed=0)  # until the one that decides is needed
 _REMEDY = "give this one another name, or use the old file."
@@ -56,6 +55,9 @@ class Keeper:
         storage = open_storage(file.storage, heartbeat=file.heartbeat, writing=writing, patience=patience)
         self._engine = storage.engine
         self._reaped = 0.0
+        self._silent: dict[int, float] = {}  # trials whose worker has not been heard of, and since when this one knows
+        self._patient = storage
+        self._outages = 0
         try:
             self.study = self._open(storage, writing)
             self.storage: Any = self.study._storage
@@ -79,7 +81,17 @@ class Keeper:
             stale_after=math.inf,  # the dead are found by their missing heartbeat
         )
         sampler.while_waiting = self.reap_now_and_then  # of a worker that died in its turn
+        sampler.repeat_when_exhausted = False
         return sampler
+
+    @property
+    def give_up_waiting(self) -> Callable[[], bool] | None:
+        """Asked while the database is out of reach: whether to stop waiting for it."""
+        return self._patient.give_up
+
+    @give_up_waiting.setter
+    def give_up_waiting(self, asked: Callable[[], bool] | None) -> None:
+        self._patient.give_up = asked
 
     def close(self) -> None:
         """Give the connections back."""
@@ -94,7 +106,10 @@ class Keeper:
     def _open(self, storage: PatientStorage, writing: bool) -> optuna.Study:
         direction = StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
         try:
-            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_NOBODY)
+            study = optuna.load_study(study_name=self.file.name, storage=storage, sampler=_NOBODY)
+            if study.direction == direction or not writing or study.get_trials(deepcopy=False):
+                return study
+            optuna.delete_study(study_name=self.file.name, storage=storage)  # nothing was tried yet: no harm in turning round
         except KeyError:
             if not writing:
                 words = f"There is no study {self.file.name!r} in the database yet: nothing has been evaluated."
@@ -120,12 +135,11 @@ class Keeper:
                     raise ValueError(
                         f"Parameter {name!r} of the stored study {self.file.name!r} is of another kind in the file: {_REMEDY}"
                     ) from None
-            if trial.params and len(trial.params) < len(self.distributions) and trial.state.is_finished():
-                missing = next(name for name in self.distributions if name not in trial.params)
-                if LOST not in trial.system_attrs:
-                    raise ValueError(
-                        f"The stored study {self.file.name!r} has no parameter {missing!r}, the file has one: {_REMEDY}"
-                    )
+            missing = [name for name in self.distributions if name not in trial.params]
+            if missing and trial.state == TrialState.COMPLETE:
+                raise ValueError(
+                    f"The stored study {self.file.name!r} has no parameter {missing[0]!r}, the file has one: {_REMEDY}"
+                )
 
     def trials(self) -> list[FrozenTrial]:
         """All attempts, by number."""
@@ -135,9 +149,11 @@ class Keeper:
         """The attempts that count, the first ``budget`` of which may be run."""
         free = 0 if self.file.count_failures else self.file.budget
         counted = []
-        for trial in self.trials() if trials is None else trials:
+        trials = self.trials() if trials is None else trials
+        back = {trial.user_attrs[LATE] for trial in trials if LATE in trial.user_attrs}
+        for trial in trials:
             if trial.state == TrialState.FAIL:
-                if LOST in trial.system_attrs:
+                if is_lost(trial) or trial.number in back:
                     continue
                 if free:
                     free -= 1
@@ -178,28 +194,20 @@ class Keeper:
 
         Raises ``ExhaustedError``, and withdraws the trial, when nothing new is left in a finite space.
         """
-        if not self.distributions.keys() <= trial.params.keys():
-            try:
-                self._check_not_exhausted(trial)
-            except ExhaustedError:
-                self._lose(trial)
-                raise
         try:
             self.study.sampler = self.sampler
             active = optuna.trial.Trial(self.study, trial._trial_id)
             return {name: active._suggest(name, each) for name, each in self.distributions.items()}
         except UpdateFinishedTrialError:
             return None
-
-    def _check_not_exhausted(self, trial: FrozenTrial) -> None:
-        if Space(self.file.parameters).size <= len(self.trials()):
-            self.optimizer(deciding=trial).ask()
+        except ExhaustedError:
+            self._lose(trial)
+            raise
 
     def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
         """Store what came out. A result is never dropped, not even one that nobody waits for any more."""
         try:
-            for name, each in outcome.extras.items():
-                self.storage.set_trial_user_attr(trial._trial_id, name, each)
+            self._note(trial, outcome.extras)
             if outcome.value is None:
                 self.storage.set_trial_user_attr(trial._trial_id, REASON, outcome.reason)
                 self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
@@ -209,9 +217,18 @@ class Keeper:
             stored = self.storage.get_trial(trial._trial_id)
             if stored.state == TrialState.COMPLETE and stored.value == outcome.value:
                 return  # it had arrived although the connection broke
-            if outcome.value is not None:
-                self._withdraw_repetition(trial)
+            if outcome.value is not None and not self._end_repetition(trial, outcome):
                 self.add(params, outcome, {LATE: trial.number})
+
+    def _note(self, trial: FrozenTrial, extras: Mapping[str, Any]) -> None:
+        """What the objective said besides; nothing of it may stand in the way of the value."""
+        for name, each in extras.items():
+            try:
+                self.storage.set_trial_user_attr(trial._trial_id, name, each)
+            except (UpdateFinishedTrialError, UnreachableError):
+                raise
+            except Exception as error:
+                print(f"glasses: {name!r} of evaluation {trial.number} could not be stored: {error}.", file=sys.stderr)
 
     def add(self, params: Mapping[str, Any], outcome: Evaluation, notes: Mapping[str, Any] | None = None) -> int:
         """Store an evaluation that no trial asked for; its number."""
@@ -242,12 +259,10 @@ class Keeper:
     def reap(self) -> list[int]:
         """Queue the trials of dead workers again; their numbers."""
         lost = []
-        for trial_id in self.storage._get_stale_trial_ids(self.study_id):  # type: ignore[attr-defined]
+        for trial_id in self._dead():
             trial = self.storage.get_trial(trial_id)
-            if ASKED in trial.system_attrs and trial.params.keys() == self.distributions.keys():
-                continue  # on somebody's bench, for as long as it takes
             deaths = trial.system_attrs.get(DEATHS, 0) + 1
-            if deaths > self.file.retries and trial.params:
+            if deaths > self.file.retries and trial.params.keys() == self.distributions.keys():
                 words = f"its worker died {deaths} times" if deaths > 1 else "its worker died"
                 self.finish(trial, Evaluation(None, words), trial.params)
                 lost.append(trial.number)
@@ -255,6 +270,27 @@ class Keeper:
                 self._repeat(trial, deaths)
                 lost.append(trial.number)
         return lost
+
+    def _dead(self) -> list[int]:
+        """Trials whose worker stays silent while this one listens.
+
+        After an outage everybody seems to have been silent: so whoever has begun an evaluation is given another heartbeat, and
+        some seconds to find the database again, from when this worker itself misses the first.
+        """
+        stale = self.storage._get_stale_trial_ids(self.study_id)
+        if self._outages != self._patient.outages:
+            self._outages, self._silent = self._patient.outages, {}
+        now = time.monotonic()
+        self._silent = {trial_id: self._silent.get(trial_id, now) for trial_id in stale}
+        dead = []
+        for trial_id in stale:
+            trial = self.storage.get_trial(trial_id)
+            decided = trial.params.keys() == self.distributions.keys()
+            if decided and ASKED in trial.system_attrs:
+                continue  # on somebody's bench, for as long as it takes
+            if not decided or now - self._silent[trial_id] > self.file.heartbeat + 3.0:
+                dead.append(trial_id)
+        return dead
 
     def _lose(self, trial: FrozenTrial) -> bool:
         """RUNNING becomes lost; False if it ended meanwhile."""
@@ -269,19 +305,27 @@ class Keeper:
         if params.keys() != self.distributions.keys():
             return  # it had not begun: its place is simply free again
         history = [*trial.system_attrs.get("retry_history", []), trial.number]
-        template = optuna.trial.create_trial(
-            state=TrialState.WAITING,
-            params=params,
-            distributions=self.distributions,
-            system_attrs={"retry_history": history, DEATHS: deaths},
-        )
+        try:
+            template = optuna.trial.create_trial(
+                state=TrialState.WAITING,
+                params=params,
+                distributions=self.distributions,
+                system_attrs={"retry_history": history, DEATHS: deaths},
+            )
+        except ValueError:
+            return  # the ranges have changed: there is no such point any more
         self.storage.create_new_trial(self.study_id, template)
 
-    def _withdraw_repetition(self, trial: FrozenTrial) -> None:
+    def _end_repetition(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
+        """Give a late result to the repetition that waits in the trial's place, if nobody has begun it."""
         for each in self.trials():
             repeats = trial.number in each.system_attrs.get("retry_history", [])
-            if repeats and each.state == TrialState.WAITING and self._take(each):
-                self._lose(each)
+            if repeats and each.state == TrialState.WAITING:
+                self.storage.record_heartbeat(each._trial_id)
+                if self._take(each):
+                    self._note(each, {**outcome.extras, LATE: trial.number})
+                    return self.storage.set_trial_state_values(each._trial_id, TrialState.COMPLETE, [outcome.value])
+        return False
 
     def optimizer(self, deciding: FrozenTrial | None = None) -> Optimizer:
         """What is known, as an optimiser: values to be minimised, so the negated ones of a study that maximises."""

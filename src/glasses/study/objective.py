@@ -2,12 +2,14 @@
 
 A command is started without a shell: placeholders are replaced inside its arguments, so a value can never become a command.
 The last line that it prints is the result, a number or a JSON object with ``value`` (other entries are kept with the
-evaluation). It runs in the folder of the study file and in a process group of its own, so that nothing survives it.
+evaluation). It runs in the folder of the study file and in a process group of its own, which ends with it. Only a worker that
+is killed outright (SIGKILL) cannot end its command.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import math
 import numbers
@@ -37,7 +39,7 @@ class Evaluation:
 class Objective(Protocol):
     """Measures a configuration. ``prepare`` refuses, before anything is spent, what could never run."""
 
-    def prepare(self) -> Callable[[Mapping[str, Any], int], Evaluation]: ...
+    def prepare(self, names: list[str]) -> Callable[[Mapping[str, Any], int], Evaluation]: ...
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,22 @@ class PythonFunction:
     target: str
     folder: Path
 
-    def prepare(self) -> Callable[[Mapping[str, Any], int], Evaluation]:
+    def prepare(self, names: list[str]) -> Callable[[Mapping[str, Any], int], Evaluation]:
         module, name = self.target.split(":")
         if str(self.folder) not in sys.path:
             sys.path.insert(0, str(self.folder))
         try:
             function = getattr(importlib.import_module(module), name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ValueError(f"The objective {self.target} cannot be loaded: {type(error).__name__}: {error}.") from error
         if not callable(function):
             raise ValueError(f"The objective {self.target} is not a function but {function!r}.")
+        _check_signature(self.target, function, names)
 
         def evaluate(params: Mapping[str, Any], trial: int) -> Evaluation:
             try:
                 return understood(function(**params))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 return Evaluation(None, f"{type(error).__name__}: {error}")
 
         return evaluate
@@ -75,7 +78,7 @@ class Command:
     folder: Path
     timeout: float | None = None
 
-    def prepare(self) -> Callable[[Mapping[str, Any], int], Evaluation]:
+    def prepare(self, names: list[str]) -> Callable[[Mapping[str, Any], int], Evaluation]:
         program = self.arguments[0]
         beside = self.folder / program
         found = str(beside) if os.sep in program and os.access(beside, os.X_OK) else shutil.which(program)
@@ -137,7 +140,10 @@ def understood(result: Any) -> Evaluation:
         result = result.item()
     if isinstance(result, bool) or not isinstance(result, numbers.Real):
         return Evaluation(None, f"gave {printable(repr(result))[:100]}, not a number", _storable(extras))
-    value = float(result)
+    try:
+        value = float(result)
+    except OverflowError:
+        value = math.inf
     if not math.isfinite(value) or abs(value) > 1e100:
         return Evaluation(None, f"gave {value}", _storable(extras))
     return Evaluation(value, None, _storable(extras))
@@ -162,12 +168,26 @@ def _storable(extras: dict[str, Any]) -> dict[str, Any]:
     """What a database can keep as JSON; the rest as text."""
     kept = {}
     for key, each in extras.items():
+        name = key.encode("utf-8", "replace").decode()[:200]
         try:
             json.dumps(each, allow_nan=False)
-            kept[key[:200]] = each
+            kept[name] = each
         except (TypeError, ValueError, RecursionError):
-            kept[key[:200]] = str(each)[:1000]
+            kept[name] = str(each)[:1000]
     return kept
+
+
+def _check_signature(target: str, function: Callable[..., Any], names: list[str]) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # nobody can tell
+    try:
+        signature.bind(**dict.fromkeys(names))
+    except TypeError as error:
+        raise ValueError(
+            f"The objective {target}{signature} does not take the parameters {', '.join(names)}: {error}."
+        ) from None
 
 
 def _text(value: Any) -> str:

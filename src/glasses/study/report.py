@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from glasses.cache import cache_folder
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna import LOST
-from glasses.study.keeper import REASON, Keeper
+from glasses.optuna import REASON, is_lost
+from glasses.study.keeper import Keeper
 from glasses.study.objective import printable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _REMEMBERED = 100  # summaries
 def state_of(trial: FrozenTrial) -> str:
     """complete, failed, lost, running, waiting or pruned."""
     if trial.state == TrialState.FAIL:
-        return "lost" if LOST in trial.system_attrs else "failed"
+        return "lost" if is_lost(trial) else "failed"
     return trial.state.name.lower()
 
 
@@ -79,7 +80,7 @@ def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
         except ExhaustedError:
             return report
         report["plan"] = [
-            {"params": x, "mean": sign * float(mean), "sd": float(sd)}
+            {"params": x, "mean": _number(sign * mean), "sd": _number(sd)}
             for x, mean, sd in zip(plan.points, plan.mean, plan.sd, strict=True)
         ]
         report["expected_best"] = None if plan.expected_best is None else sign * plan.expected_best
@@ -139,7 +140,8 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         rows.append([f"running: trial {each['trial']}", "", "", *_cells(each["params"], names)])
     for i, each in enumerate(report["plan"][:10]):
         word = "next" if i == 0 else f"then, {i + 1}."
-        rows.append([word, f"{each['mean']:.6g}", f"± {each['sd']:.2g}", *_cells(each["params"], names)])
+        predicted = ["", ""] if each["mean"] is None else [f"{each['mean']:.6g}", f"± {each['sd']:.2g}"]
+        rows.append([word, *predicted, *_cells(each["params"], names)])
     if rows:
         lines += ["", table(["", "value", "sd", *names], rows)]
     if len(report["plan"]) > 10:
@@ -165,7 +167,10 @@ def rows_of(keeper: Keeper) -> list[dict[str, Any]]:
                 "finished": None
                 if trial.datetime_complete is None
                 else trial.datetime_complete.isoformat(timespec="milliseconds"),
-                **{(REASON if key == REASON else f"also_{key}"): value for key, value in trial.user_attrs.items()},
+                **{
+                    (REASON if key == REASON and trial.state == TrialState.FAIL else f"also_{key}"): value
+                    for key, value in trial.user_attrs.items()
+                },
             }
         )
     return rows
@@ -197,6 +202,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def shown(value: Any) -> str:
     """A parameter's value in a table."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
 def _cells(params: Mapping[str, Any], names: Sequence[str]) -> list[str]:

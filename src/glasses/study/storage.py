@@ -62,7 +62,10 @@ class NothingYetError(ValueError):
 
 def open_storage(url: str, *, heartbeat: int, writing: bool, patience: float) -> PatientStorage:
     """The storage at that address; ``heartbeat`` in seconds, three of which without a sign mean that a worker is dead."""
-    shown = sqlalchemy.engine.make_url(url).render_as_string(hide_password=True)
+    try:
+        shown = sqlalchemy.engine.make_url(url).render_as_string(hide_password=True)
+    except (ValueError, SQLAlchemyError):
+        raise UnreachableError("The address in storage cannot be read: postgresql://USER@HOST:PORT/DATABASE.") from None
     if url.startswith("sqlite:") and not writing and not Path(url.removeprefix("sqlite:///")).exists():
         raise NothingYetError(f"There is no database {shown} yet: nothing has been evaluated.")
     for attempt in range(20):
@@ -88,6 +91,8 @@ class PatientStorage(RDBStorage):
 
     def __init__(self, url: str, *, heartbeat: int, writing: bool, patience: float) -> None:
         self.patience = patience
+        self.outages = 0  # so far
+        self.give_up: Callable[[], bool] | None = None  # whether somebody wants this to end, asked while it waits
         self._word = threading.Lock()
         sqlite = url.startswith("sqlite:")
         settings: dict[str, Any] = {"connect_args": {"timeout": 5.0}} if sqlite else {"pool_pre_ping": True}
@@ -114,7 +119,11 @@ class PatientStorage(RDBStorage):
                 if not _is_outage(error):
                     raise
                 now = time.monotonic()
-                began = now if began is None else began
+                if began is None:
+                    began = now
+                    self.outages += 1
+                if self.give_up is not None and self.give_up():
+                    raise UnreachableError(f"Stopped while the database was out of reach ({cause(error)}).") from error
                 if now - began > self.patience:
                     raise UnreachableError(
                         f"The database stayed out of reach for {self.patience:.0f} s ({cause(error)}): start again later."
@@ -122,7 +131,7 @@ class PatientStorage(RDBStorage):
                 if not said and self._word.acquire(blocking=False):  # one voice for all threads
                     said = True
                     _say(f"the database is out of reach ({cause(error)}); waiting for it ...")
-                time.sleep(min(2.0, 0.25 + 0.1 * (now - began)))
+                time.sleep(min(1.0, 0.25 + 0.1 * (now - began)))
             else:
                 if said and began is not None:
                     _say(f"the database is back after {time.monotonic() - began:.0f} s; going on.")

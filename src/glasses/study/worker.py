@@ -6,6 +6,7 @@ worker that is killed is noticed by the others (no sign of life for three heartb
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import sys
@@ -19,6 +20,8 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
+from glasses.optuna import is_lost
+from glasses.study.file import StudyFile
 from glasses.study.keeper import ASKED, Keeper
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
@@ -26,27 +29,32 @@ from glasses.study.storage import UnreachableError
 _POLL = 0.5
 
 
-def work(keeper: Keeper, *, again: str, most: int | None = None) -> int:
+Evaluate = Callable[[Mapping[str, Any], int], Evaluation]
+
+
+def prepared(file: StudyFile) -> Evaluate:
+    """The objective of a study, ready to be called; refused here, before anything is opened or spent."""
+    if file.objective is None:
+        raise ValueError(f"{file.path} has no [objective] to run: add one, or use `glasses ask {file.path}`.")
+    return file.objective.prepare(list(file.parameters))
+
+
+def work(keeper: Keeper, evaluate: Evaluate, *, again: str, most: int | None = None) -> int:
     """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status."""
-    objective = keeper.file.objective
-    if objective is None:
-        raise ValueError(f"{keeper.file.path} has no [objective] to run: add one, or use `glasses ask {keeper.file.path}`.")
-    evaluate = objective.prepare()
     with _Stop() as stop:
+        keeper.give_up_waiting = stop.wants_out
         try:
             return _work(keeper, evaluate, stop, again, most)
         except _AbandonedError:
             print(f"Stopped; the evaluation under way is queued again. Go on with: {again}", flush=True)
-            return 143 if stop.terminated else 130
+        except UnreachableError as error:
+            if not stop.asked:
+                raise
+            print(f"{error} Go on with: {again}", flush=True)
+        return 143 if stop.terminated else 130
 
 
-def _work(
-    keeper: Keeper,
-    evaluate: Callable[[Mapping[str, Any], int], Evaluation],
-    stop: _Stop,
-    again: str,
-    most: int | None,
-) -> int:
+def _work(keeper: Keeper, evaluate: Evaluate, stop: _Stop, again: str, most: int | None) -> int:
     progress = Progress(keeper)
     done, waiting_said = 0, False
     while not stop.asked and (most is None or done < most):
@@ -56,18 +64,23 @@ def _work(
         if trial is None:
             others = [each for each in keeper.trials() if each.state == TrialState.RUNNING and ASKED not in each.system_attrs]
             if not others:
-                return progress.end()
+                if keeper.left() == 0:
+                    return progress.end()
+                continue  # somebody is just giving an evaluation back
             if not waiting_said:
                 progress.say(f"nothing left to begin; waiting for {len(others)} evaluations of other workers ...")
                 waiting_said = True
             stop.wait(_POLL)
             continue
-        with _Alive(keeper, trial):
+        with Alive(keeper, trial):
+            outcome: Evaluation | None = None
             try:
                 with stop.at_once():
                     params = keeper.point(trial)
                     if params is None:
                         continue
+                    if stop.asked:  # before it has begun
+                        raise _AbandonedError
                     started = time.monotonic()
                     with progress.running(trial, params):
                         outcome = evaluate(params, trial.number)
@@ -75,10 +88,15 @@ def _work(
                 print(error, flush=True)
                 return progress.end()
             except _AbandonedError:
-                keeper.give_back(trial)
-                raise
+                if outcome is None:
+                    keeper.give_back(trial)
+                    raise
+            assert params is not None
+            assert outcome is not None
             seconds = time.monotonic() - started
+            stop.in_hand = True
             _store(keeper, trial, outcome, params)
+            stop.in_hand = False
         done += 1
         progress.row(trial, params, outcome, seconds)
     if stop.asked:
@@ -93,7 +111,7 @@ def _store(keeper: Keeper, trial: FrozenTrial, outcome: Evaluation, params: Mapp
         keeper.finish(trial, outcome, params)
     except BaseException as error:  # the last resort: a person can still type it in
         result = "--failed" if outcome.value is None else repr(outcome.value)
-        command = f"glasses tell {keeper.file.path} --trial {trial.number} {result}"
+        command = f"glasses tell {shlex.quote(str(keeper.file.path))} --trial {trial.number} {result}"
         print(f"glasses: a result could not be stored; once the database is back: {command}", file=sys.stderr, flush=True)
         raise UnreachableError(str(error)) if isinstance(error, Exception) else error from error
 
@@ -108,11 +126,13 @@ class _Stop:
     def __init__(self) -> None:
         self.asked = False
         self.terminated = False
+        self.in_hand = False  # a result that is not stored yet
+        self._interrupts = 0
         self._interruptible = False
         self._event = threading.Event()
 
     def __enter__(self) -> _Stop:
-        self._before = {each: signal.signal(each, self._heard) for each in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {each: signal.signal(each, self._heard) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,9 +143,10 @@ class _Stop:
         first = not self.asked
         self.asked = True
         self._event.set()
-        if number == signal.SIGTERM:
+        if number != signal.SIGINT:
             self.terminated = True
-        if self._interruptible and (number == signal.SIGTERM or not first):
+        self._interrupts += 1
+        if self._interruptible and (number != signal.SIGINT or not first):
             self._interruptible = False
             raise _AbandonedError
         if number == signal.SIGINT and first and self._interruptible:
@@ -134,6 +155,10 @@ class _Stop:
     def at_once(self) -> _Interruptible:
         """Inside, a second Ctrl-C or a SIGTERM interrupts; outside (storing a result) it only asks to stop."""
         return _Interruptible(self)
+
+    def wants_out(self) -> bool:
+        """Whether to stop waiting for a database: at once, or with a result in hand only if it is asked for twice."""
+        return self.terminated or self._interrupts >= (2 if self.in_hand else 1)
 
     def wait(self, seconds: float) -> None:
         self._event.wait(seconds)
@@ -152,7 +177,7 @@ class _Interruptible:
         self.stop._interruptible = False
 
 
-class _Alive:
+class Alive:
     """Signs of life for a trial while it is evaluated."""
 
     def __init__(self, keeper: Keeper, trial: FrozenTrial) -> None:
@@ -165,7 +190,7 @@ class _Alive:
             try:
                 self.keeper.storage.record_heartbeat(self.trial._trial_id)  # type: ignore[attr-defined]
             except Exception:  # the worker itself meets the database next and says what is wrong
-                return
+                continue
 
     def __enter__(self) -> None:
         self.thread.start()
@@ -228,7 +253,7 @@ class Progress:
 
     def end(self) -> int:
         done = [each for each in self.keeper.places() if each.state.is_finished()]
-        failed = sum(each.state == TrialState.FAIL for each in self.keeper.trials() if "glasses:lost" not in each.system_attrs)
+        failed = sum(each.state == TrialState.FAIL and not is_lost(each) for each in self.keeper.trials())
         words = f", {failed} of them failed" if failed else ""
         print(f"Done: {len(done)} of {self.keeper.file.budget} evaluations{words}.", flush=True)
         asked = [

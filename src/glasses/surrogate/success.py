@@ -104,7 +104,8 @@ def disappointed(post: Posterior, failed: jax.Array, count: jax.Array, *, kernel
         extended = condition(kernel, post, failed[k], value)
         return jax.tree.map(lambda new, old: jnp.where(k < count, new, old), extended, post)
 
-    return jax.lax.fori_loop(0, failed.shape[0], believe, post)
+    exact = post._replace(hyper=post.hyper._replace(noise=jnp.zeros_like(post.hyper.noise)))  # so that eta stays what it is
+    return jax.lax.fori_loop(0, failed.shape[0], believe, exact)._replace(hyper=post.hyper)
 
 
 @program
