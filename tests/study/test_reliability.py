@@ -90,7 +90,7 @@ def audit(path, kills):
 def test_eight_workers_of_which_three_are_killed(make_study, storage):
     """200 evaluations; three workers get SIGKILL at random moments. On SQLite the model decides the last ones."""
     initial = 200 if storage else 195
-    path = make_study(200, seconds=(0.0, 0.2), heartbeat=1, planner="el", n_initial=initial, noise=0.0, **storage)
+    path = make_study(200, seconds=(0.0, 0.2), heartbeat=2, planner="el", n_initial=initial, noise=0.0, **storage)
     workers = [start(path) for _ in range(8)]
     rng = random.Random(5)
     for victim in rng.sample(workers, 3):
