@@ -18,7 +18,7 @@ from bench import report
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "benchmarks.json"
-SECTIONS = ("decisions", "first", "memory", "expectation", "growth")
+SECTIONS = ("decisions", "first", "memory", "expectation", "growth", "study")
 
 
 def run(section, **environment):

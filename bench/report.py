@@ -33,6 +33,8 @@ def write(found: dict, folder: Path) -> None:
             "## Growth\n\n![CPU seconds of one decision against horizon, data and dimension](growth.png)\n\n"
             + _growth(found["growth"])
         )
+    if "study" in found:
+        parts.append(_study(found["study"]))
     (folder / "benchmarks.md").write_text("\n\n".join(parts) + "\n")
 
 
@@ -63,6 +65,20 @@ def _expectation(found: dict) -> str:
     return (
         "## Expected minimum\n\n256 problems with 20 variables from a GP posterior, value and "
         "derivatives; errors of the gain against QMC(2048).\n\n" + _table(["method", "CPU seconds", *shown], rows)
+    )
+
+
+def _study(found: dict) -> str:
+    rows = [[name, f"{seconds:.2f}", f"{seconds / found['engine']:.2f}"] for name, seconds in list(found.items())[:3]]
+    shell = [
+        [f"`glasses {name.split(',')[0]}`{name[len(name.split(',')[0]) :]}", f"{found[name]:.2f}"] for name in list(found)[3:]
+    ]
+    return (
+        "## Studies\n\nOne trial of `GlassesSampler` (25 trials done, 20 left, d = 2) against the engine's own decision; wall "
+        "seconds on both cores.\n\n"
+        + _table(["", "seconds", "against the engine"], rows)
+        + "\n\nCommands from the shell, from start to end, compiled programs in the cache.\n\n"
+        + _table(["command", "seconds"], shell)
     )
 
 

@@ -143,5 +143,82 @@ def expectation():
     return found
 
 
+def study(repeats=7):
+    """A trial through Optuna against the engine's own decision, and the commands from the shell; wall seconds, medians."""
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    import numpy as np
+    import optuna
+    from optuna.distributions import FloatDistribution
+
+    import glasses
+    from glasses.study.file import read_study
+    from glasses.study.keeper import Keeper
+    from glasses.study.objective import Evaluation
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+
+    def wall(call):
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    def trial(storage, X, y, seed):
+        sampler = glasses.optuna.GlassesSampler(budget=45, seed=seed, search_space=space)
+        study = optuna.create_study(storage=storage, sampler=sampler)
+        for (a, b), value in zip(X, y, strict=True):
+            point = {"x": float(a), "y": float(b)}
+            study.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=float(value)))
+        return wall(lambda: study.ask(space))
+
+    found = {"engine": [], "in memory": [], "SQLite": []}
+    decide(None, *data(25, 2, 99), 20, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(repeats):
+            X, y = data(25, 2, seed)
+            found["engine"].append(wall(partial(decide, None, X, y, 20, seed)))
+            found["in memory"].append(trial(None, X, y, seed))
+            found["SQLite"].append(trial(f"sqlite:///{folder}/{seed}.db", X, y, seed))
+        path = Path(folder) / "large.toml"
+        path.write_text(
+            "budget = 1000\n[parameters]\na = [0.0, 1.0]\nb = [0.0, 1.0]\n"
+            'c = { type = "int", low = 1, high = 20 }\nd = { choices = ["u", "v", "w"] }\n'
+        )
+        rng = np.random.default_rng(0)
+        with Keeper(read_study(path)) as keeper:
+            for _ in range(1000):
+                a, b, c, d = rng.random(), rng.random(), int(rng.integers(1, 21)), "uvw"[rng.integers(3)]
+                value = (a - 0.3) ** 2 + (b - 0.6) ** 2 + 0.01 * c + 0.1 * "uvw".index(d) + 0.05 * rng.standard_normal()
+                keeper.add({"a": a, "b": b, "c": c, "d": d}, Evaluation(float(value)))
+
+        def shell(*arguments):
+            command = [sys.executable, "-m", "glasses", *map(str, arguments)]
+            return wall(lambda: subprocess.run(command, check=True, capture_output=True))
+
+        found["show, 1,000 trials, model needed"] = []
+        found["show, 1,000 trials, unchanged"] = []
+        shell("show", path)
+        for k in range(3):
+            path.write_text(path.read_text() + f"# {k}\n")
+            with Keeper(read_study(path)) as keeper:
+                keeper.add({"a": 0.5, "b": 0.5, "c": 1, "d": "u"}, Evaluation(1.0 + k))
+            found["show, 1,000 trials, model needed"].append(shell("show", path))
+            found["show, 1,000 trials, unchanged"].append(shell("show", path))
+        small = Path(folder) / "small.toml"
+        small.write_text("budget = 45\n[parameters]\nx = [0.0, 1.0]\ny = [0.0, 1.0]\n")
+        with Keeper(read_study(small)) as keeper:
+            for (a, b), value in zip(*data(25, 2, 0), strict=True):
+                keeper.add({"x": float(a), "y": float(b)}, Evaluation(float(value)))
+        found["ask"], found["tell"] = [], []
+        for k in range(4):
+            found["ask"].append(shell("ask", small))
+            found["tell"].append(shell("tell", small, 0.5 + 0.1 * k))
+        found["help"] = [shell("--help") for _ in range(3)]
+    return {name: float(np.median(times)) for name, times in found.items()}
+
+
 if __name__ == "__main__":
     print(json.dumps(globals()[sys.argv[1]]()))

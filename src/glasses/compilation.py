@@ -51,6 +51,7 @@ COMPILED = (  # whose code ends up in programs
     "lattice.py",
     "padding.py",
     "parameters.py",
+    "sobol.py",
     "space.py",
 )
 

@@ -31,6 +31,7 @@ import numpy as np
 from scipy import special
 
 from glasses.gaussian.univariate import improvement_quantiles, improvement_table, log_h
+from glasses.sobol import scrambled
 
 MAX_VARIABLES = 256
 _JITTER = 1e-10
@@ -101,9 +102,6 @@ def correlations(S: jax.Array, valid: jax.Array, least: jax.Array) -> tuple[jax.
 @lru_cache(maxsize=8)
 def _base_points(samples: int) -> tuple[tuple[float, ...], np.ndarray]:
     """Levels of the improvement and standard normals: always cut from one set, so that padding changes nothing."""
-    from scipy.stats import qmc  # half a second of import, only where it is needed
-
-    exponent = int(np.ceil(np.log2(samples)))
-    points = qmc.Sobol(MAX_VARIABLES + 1, scramble=True, rng=np.random.default_rng(20151001)).random_base2(exponent)[:samples]
+    points = scrambled(MAX_VARIABLES + 1, int(np.ceil(np.log2(samples))), np.random.default_rng(20151001))[:samples]
     points = np.clip(points, 2.0**-40, 1.0 - 2.0**-40)
     return tuple(points[:, 0].tolist()), special.ndtri(points[:, 1:])

@@ -16,6 +16,7 @@ from glasses.compilation import program
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lattice import moved, snap
 from glasses.lookahead.scene import Scene, build_scene, if_it_succeeds
+from glasses.sobol import scrambled
 from glasses.space import Lattice
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, best_value, condition, marginals, mean
@@ -26,10 +27,7 @@ _SEPARATION = 0.05  # starts of a polish are at least this far apart (largest co
 
 def cover(d: int, size: int, rng: np.random.Generator) -> np.ndarray:
     """``size`` points spread over the cube: a scrambled Sobol set."""
-    from scipy.stats import qmc
-
-    exponent = int(np.ceil(np.log2(size)))
-    return qmc.Sobol(d, scramble=True, rng=rng).random_base2(exponent)[:size]
+    return scrambled(d, int(np.ceil(np.log2(size))), rng)[:size]
 
 
 def neighbourhood(d: int, size: int, rng: np.random.Generator) -> np.ndarray:
