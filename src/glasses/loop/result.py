@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 
-class Result(OptimizeResult):  # type: ignore[misc]  # SciPy ships no types
-    """SciPy's result fields and ours.
+class Result(dict[str, Any]):
+    """SciPy's result fields and ours, as attributes or by name, like its ``OptimizeResult`` (whose import takes 0.15 s).
 
     ``x``, ``fun``: the best observed point and its value. ``recommended``: where the model puts the minimum. ``x_iters``,
     ``func_vals``: every evaluation that gave a value, in order of arrival. ``nfev``: the number of all of them. ``nit``:
@@ -19,6 +18,28 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy ships no types
     ``success``, ``status``, ``message``: how the run ended. ``seed``: what reproduces it. Points have the form the
     objective takes: arrays, or dicts for named bounds.
     """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"a result has no {name!r}: it has {', '.join(self)}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        try:
+            del self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __dir__(self) -> list[str]:
+        return list(self)
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        return "\n".join(f"{name:>{width}}: {value!r}" for name, value in self.items())
 
 
 @dataclass(frozen=True)
