@@ -51,7 +51,7 @@ def test_a_slow_evaluation_blocks_nobody():
         first = not order
         order.append("slow" if first else "quick")
         if first:
-            time.sleep(1.0)
+            time.sleep(2.0)
             order.append("slow is done")
         return bowl(x)
 

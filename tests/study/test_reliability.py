@@ -252,6 +252,17 @@ def test_ctrl_c_finishes_the_evaluation_and_says_how_to_go_on(make_study):
     audit(path, kills=0)
 
 
+def test_a_worker_under_nohup_outlives_its_terminal(make_study):
+    path = make_study(2, seconds=(0.8, 0.9), n_initial=2)
+    command = ["nohup", sys.executable, "-m", "glasses", "run", str(path)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    while not diary(path):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=30) == 0
+    audit(path, kills=0)
+
+
 @pytest.mark.parametrize("how", ["twice", "term"])
 def test_an_abandoned_evaluation_is_queued_again(make_study, how):
     path = make_study(3, seconds=(1.5, 1.6), n_initial=3)

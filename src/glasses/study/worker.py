@@ -132,7 +132,9 @@ class _Stop:
         self._event = threading.Event()
 
     def __enter__(self) -> _Stop:
-        self._before = {each: signal.signal(each, self._heard) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        heard = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        heard = [each for each in heard if signal.getsignal(each) != signal.SIG_IGN]  # nohup, or a job in the background
+        self._before = {each: signal.signal(each, self._heard) for each in heard}
         return self
 
     def __exit__(self, *_: object) -> None:
