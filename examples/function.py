@@ -1,4 +1,4 @@
-"""Brew coffee: three numbers and a choice, thirteen cups. Some settings clog the filter, and the search keeps away from them."""
+"""Brew coffee: three numbers and a choice, thirteen cups. Some settings clog the filter; the search learns to avoid them."""
 
 import math
 
