@@ -186,21 +186,15 @@ class GlassesSampler(BaseSampler):
             return _plain_sample(param_distribution, u)
         return parameter.value(float(parameter.from_unit(np.array([u]))[0]))
 
-    def optimizer(
-        self,
-        study: Study,
-        search_space: Mapping[str, BaseDistribution] | None = None,
-        deciding: FrozenTrial | None = None,
-    ) -> Optimizer:
+    def optimizer(self, study: Study, search_space: Mapping[str, BaseDistribution] | None = None) -> Optimizer:
         """Everything the study knows as a ``glasses.Optimizer``, for its ``plan()``, ``result()`` and ``predict()``.
 
-        Values are those to be minimised: for a study that maximises, the negated ones. ``deciding``: a running trial whose
-        point is not decided yet.
+        Values are those to be minimised: for a study that maximises, the negated ones.
         """
         space = self._shared(study) if search_space is None else search_space
         if not space:
             raise ValueError("There is no parameter that all trials share: finish a trial first, or give search_space.")
-        return self._optimizer(study, deciding, dict(space), self._running_points(study, deciding, dict(space)))
+        return self._optimizer(study, None, dict(space), self._running_points(study, None, dict(space)))
 
     def _suggest(
         self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution], running: dict[int, dict[str, float]]

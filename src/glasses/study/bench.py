@@ -99,8 +99,8 @@ def check_csv(keeper: Keeper, path: Path) -> tuple[list[Told], int, int]:
                     continue
                 if number not in open_trials:
                     raise ValueError(f"there is no open trial {number}: `glasses show` lists them.")
-                told.append(Told(outcome, open_trials.pop(number), {}))
-                told[-1].params.update(told[-1].trial.params if told[-1].trial else {})
+                trial = open_trials.pop(number)
+                told.append(Told(outcome, trial, dict(trial.params)))
             else:
                 told.append(Told(outcome, None, _point(keeper, {name: row.get(name, "") for name in names}, "")))
         except ValueError as error:

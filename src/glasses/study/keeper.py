@@ -327,6 +327,6 @@ class Keeper:
                     return self.storage.set_trial_state_values(each._trial_id, TrialState.COMPLETE, [outcome.value])
         return False
 
-    def optimizer(self, deciding: FrozenTrial | None = None) -> Optimizer:
+    def optimizer(self) -> Optimizer:
         """What is known, as an optimiser: values to be minimised, so the negated ones of a study that maximises."""
-        return self.sampler.optimizer(self.study, self.distributions, deciding)
+        return self.sampler.optimizer(self.study, self.distributions)

@@ -190,7 +190,7 @@ class Alive:
     def _beat(self) -> None:
         while not self.over.wait(self.keeper.file.heartbeat):
             try:
-                self.keeper.storage.record_heartbeat(self.trial._trial_id)  # type: ignore[attr-defined]
+                self.keeper.storage.record_heartbeat(self.trial._trial_id)
             except Exception:  # the worker itself meets the database next and says what is wrong
                 continue
 
