@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from glasses.gaussian.ep import EP
     from glasses.gaussian.expected_min import expected_min
     from glasses.gaussian.qmc import QMC
-    from glasses.lookahead.losses import Glasses, TwoStage
-    from glasses.lookahead.oracles import KrigingBeliever, LocalPenalization
+    from glasses.lookahead.determinantal import DeterminantalPoints
+    from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
+    from glasses.lookahead.oracles import KrigingBeliever, LocalPenalization, ThompsonPaths
+    from glasses.lookahead.rollout import Rollout
     from glasses.loop.ledger import ExhaustedError, Failure
     from glasses.loop.minimize import minimize
     from glasses.loop.optimizer import Optimizer
@@ -35,6 +37,7 @@ __all__ = [
     "QMC",
     "Cascade",
     "Choice",
+    "DeterminantalPoints",
     "Direct",
     "ExhaustedError",
     "ExpectedLoss",
@@ -47,6 +50,7 @@ __all__ = [
     "KrigingBeliever",
     "LocalPenalization",
     "LowerConfidenceBound",
+    "Marginalized",
     "Matern52",
     "MaximumLikelihood",
     "Optimizer",
@@ -54,7 +58,9 @@ __all__ = [
     "ProbabilityOfImprovement",
     "Recommendation",
     "Result",
+    "Rollout",
     "SquaredExponential",
+    "ThompsonPaths",
     "TwoStage",
     "default",
     "expected_min",
@@ -67,8 +73,10 @@ _HOMES = {
     "gaussian.ep": ("EP",),
     "gaussian.expected_min": ("expected_min",),
     "gaussian.qmc": ("QMC",),
-    "lookahead.losses": ("Glasses", "TwoStage"),
-    "lookahead.oracles": ("KrigingBeliever", "LocalPenalization"),
+    "lookahead.determinantal": ("DeterminantalPoints",),
+    "lookahead.losses": ("Glasses", "Marginalized", "TwoStage"),
+    "lookahead.oracles": ("KrigingBeliever", "LocalPenalization", "ThompsonPaths"),
+    "lookahead.rollout": ("Rollout",),
     "loop.ledger": ("ExhaustedError", "Failure"),
     "loop.minimize": ("minimize",),
     "loop.optimizer": ("Optimizer",),

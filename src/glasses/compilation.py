@@ -169,9 +169,10 @@ def _surroundings() -> str:
 
 @cache
 def _register_lapack() -> None:
-    """Lower a factorisation and a solve: that registers the library calls which a loaded executable refers to."""
+    """Lower the factorisations and a solve: that registers the library calls which a loaded executable refers to."""
     matrix = jax.numpy.eye(2)
     jax.jit(lambda a: jax.scipy.linalg.solve_triangular(jax.numpy.linalg.cholesky(a), a, lower=True)).lower(matrix)
+    jax.jit(jax.numpy.linalg.eigh).lower(matrix)
 
 
 def _load(path: Path) -> Any:

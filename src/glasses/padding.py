@@ -14,7 +14,8 @@ import numpy as np
 MAX_HORIZON = 128  # evaluations planned ahead; a longer budget is planned for its next 128
 _SMALLEST_DATA = 32
 _HORIZONS = (8, 32, 64, MAX_HORIZON)
-_PENDING = (0, 4, 16, 64, 128)
+MAX_PENDING = 128
+_PENDING = (0, 4, 16, 64, MAX_PENDING)
 
 
 def data_size(n: int) -> int:

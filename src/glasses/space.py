@@ -97,7 +97,7 @@ class Space:
         """All configurations (size, d) in the unit cube, or None if they are more than ``limit``."""
         if self.size > limit:
             return None
-        each = [p.to_unit(_all_raw(p)) for p in self.parameters]
+        each = [p.to_unit(all_raw(p)) for p in self.parameters]
         return _on_grid(np.array(list(itertools.product(*each))))
 
     def form(self, x: np.ndarray) -> Any:
@@ -179,7 +179,8 @@ def _on_grid(unit: np.ndarray) -> np.ndarray:
     return np.clip(np.round(unit * _GRID) / _GRID, 0.0, 1.0)
 
 
-def _all_raw(p: Parameter) -> np.ndarray:
+def all_raw(p: Parameter) -> np.ndarray:
+    """Every raw value of a parameter that has finitely many."""
     assert p.count is not None
     if isinstance(p, Int):
         return np.arange(p.low, p.high + 1, p.step or 1, dtype=float)

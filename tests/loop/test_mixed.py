@@ -182,7 +182,7 @@ def test_nothing_is_recommended_where_evaluations_fail():
         elif n > 1:
             optimizer.tell([n, "b"], None)
     found = optimizer.result().recommended
-    success = optimizer._success()
+    success = optimizer._known.success()
     p = math.exp(
         float(
             log_success(
@@ -201,7 +201,7 @@ def test_failures_do_not_move_what_is_to_be_beaten():
     before = float(best_value(optimizer.model.kernel, optimizer.posterior()))
     for x in ([0.95, 0.02], [0.9, 0.1], [0.99, 0.0]):
         optimizer.tell(x, None)
-    assert float(best_value(optimizer.model.kernel, optimizer._situation().post)) == pytest.approx(before, abs=1e-9)
+    assert float(best_value(optimizer.model.kernel, optimizer._known.situation().post)) == pytest.approx(before, abs=1e-9)
 
 
 def test_failures_may_be_free():

@@ -7,6 +7,7 @@ gain eta - Lambda, which orders points exactly as -Lambda does and does not unde
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
@@ -35,13 +36,41 @@ class Loss(Protocol):
     def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array: ...
 
 
-def worth(loss: Loss, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
-    """What a search maximises: the merit, lowered by the risk that the evaluation fails.
+Seen = Callable[[Scene], Star]  # the star of one point, as a scene sees it
 
-    With p the probability of success and G the gain, p G(x*) + (1 - p) G_rest [eq:risk]: a failure costs one evaluation, not
-    what the later ones will bring.
+
+def foreseen(loss: Loss, scene: Scene, seen: Seen, left: jax.Array, size: int) -> Any:
+    """The futures of a star; under doubt those of every member, stacked."""
+
+    def one(scene: Scene) -> Any:
+        return loss.futures(scene, seen(scene), left, size)
+
+    return one(scene) if scene.doubt is None else jax.lax.map(one, scene.doubt)
+
+
+def worth(loss: Loss, scene: Scene, seen: Seen, futures: Any, left: jax.Array) -> jax.Array:
+    """What a search maximises: the merit, averaged over what is doubted and lowered by the risk that the evaluation fails.
+
+    The average over hyperparameters theta is that of the gain, 1/M sum_m G(x*; theta_m) [eq:doubt].
     """
-    merit = if_it_succeeds(loss.merit(scene, star, futures, left), star.safe)
+
+    def one(given: tuple[Scene, Any]) -> jax.Array:
+        scene, futures = given
+        return loss.merit(scene, seen(scene), futures, left)
+
+    if scene.doubt is None:
+        merit = one((scene, futures))
+    else:
+        each = jax.lax.map(one, (scene.doubt, futures))
+        merit = jax.scipy.special.logsumexp(each) - jnp.log(each.size) if loss.is_gain else jnp.mean(each)
+    return at_risk(loss, scene, seen(scene), merit)
+
+
+def at_risk(loss: Loss, scene: Scene, star: Star, merit: jax.Array) -> jax.Array:
+    """With p the probability of success and G the gain, p G(x*) + (1 - p) G_rest [eq:risk]: a failure costs one evaluation,
+    not what the later ones will bring.
+    """
+    merit = if_it_succeeds(merit, star.safe)
     if star.safe is None or scene.rest is None or not loss.is_gain:
         return merit
     return jnp.logaddexp(merit, scene.rest + jnp.log1p(-jnp.exp(jnp.minimum(star.safe, -1e-12))))

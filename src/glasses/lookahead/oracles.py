@@ -1,9 +1,15 @@
 """Oracles F_n(x*): where the evaluations after x* will go.
 
-All predict the steps one by one over the places of a scene, x* first, every place at most once, deterministically:
+All predict the steps one by one over the places of a scene, x* first, every place at most once:
 
     x_k = argmax over the places of  log EI(x) + sum_{j<k} log phi(x; x_j)        local penalisation        [eq:lp]
     x_k = argmax over the places of  log EI(x | x*, x_2..x_{k-1}, y_j = mu_j)     kriging believer          [eq:kb]
+    x_k = argmin over the places of  f_k,  f_k ~ the posterior after x*           Thompson paths            [eq:ts]
+    (x_2..x_n) ~ a determinantal point process, or its mode                      see ``determinantal``
+
+The first two are functions of the scene. The last two draw, and future number ``draw`` is the same for every x* of every
+decision (common random numbers): what differs between two candidates is the candidates. With costs, a step must be paid for:
+the score is per unit of cost (log EI - log c) among the places that the purse still affords, and -1 once there are none.
 
 Penalisers of x_j with mean mu_j, sd s_j, Lipschitz constant L = max |grad mu| and M <= min mu, r_j = (mu_j - M) / L:
 
@@ -31,6 +37,8 @@ from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.scene import Scene, Star, believed_eta, if_it_succeeds, is_close
 from glasses.surrogate.kernels import squared_distance
 
+_JITTER = 1e-8
+
 
 class World(NamedTuple):
     """What an oracle believes when it starts to predict: after x*, and perhaps after its outcome."""
@@ -41,10 +49,43 @@ class World(NamedTuple):
     informed: jax.Array  # whether the outcome of x* is already in ``mu`` and ``eta``
 
 
-class Oracle(Protocol):
-    """Predicts steps as places of the scene."""
+def unseen(scene: Scene, star: Star) -> World:
+    """The world in which x* is decided and its outcome is not known."""
+    return World(star, scene.mu, scene.eta, jnp.asarray(False))
 
-    def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array: ...
+
+class Oracle(Protocol):
+    """Predicts steps as places of the scene, (size - 1,): entry k is step k + 2; -1 where nothing can be paid for.
+
+    ``draw`` numbers the futures of an oracle that samples them; one that does not ignores it.
+    """
+
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int, draw: jax.Array | int = 0) -> jax.Array: ...
+
+
+class Step(NamedTuple):
+    """One predicted step, and what is left after it."""
+
+    row: jax.Array  # a place to go on with; meaningless where ``place`` is -1
+    place: jax.Array
+    free: jax.Array
+    purse: jax.Array
+
+
+def purse_after(scene: Scene, star: Star) -> jax.Array:
+    """What may be spent once x* is paid for; nothing is counted where there are no costs."""
+    return jnp.zeros(()) if scene.purse is None or star.price is None else scene.purse - star.price
+
+
+def choose(scene: Scene, score: jax.Array, free: jax.Array, purse: jax.Array) -> Step:
+    """The place of highest score per unit of cost, among the free ones that can be paid for."""
+    if scene.price is None:
+        i = jnp.argmax(jnp.where(free, score, -jnp.inf))
+        return Step(i, i, free.at[i].set(False), purse)
+    paid = free & (scene.price <= purse)
+    i = jnp.argmax(jnp.where(paid, score - jnp.log(scene.price), -jnp.inf))
+    some = jnp.any(paid)
+    return Step(i, jnp.where(some, i, -1), free.at[i].set(False), jnp.where(some, purse - scene.price[i], purse))
 
 
 def free_places(scene: Scene, star: Star) -> jax.Array:
@@ -58,7 +99,7 @@ def free_places(scene: Scene, star: Star) -> jax.Array:
 class KrigingBeliever:
     """[eq:kb]: each step maximises EI given the steps before it, whose outcomes are believed to be their means."""
 
-    def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array:
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int, draw: jax.Array | int = 0) -> jax.Array:
         star, noise = world.star, scene.noise
         U = scene.points.shape[0]
         first = star.believed_cov / jnp.sqrt(star.believed_var + noise)
@@ -68,14 +109,15 @@ class KrigingBeliever:
         eta = believed_eta(scene, world.mu, jnp.where(world.informed, world.eta, jnp.minimum(world.eta, star.mu)))
 
         def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-            rows, rest, free, eta, places = state
+            rows, rest, free, purse, eta, places = state
             score = if_it_succeeds(log_expected_improvement(world.mu, jnp.sqrt(rest), eta), scene.safe)
-            i = jnp.argmax(jnp.where(free, score, -jnp.inf))
+            i, place, free, purse = choose(scene, score, free, purse)
             row = (scene.believed[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + noise)
             rest = jnp.maximum(rest - row * row, nugget)
-            return rows.at[k].set(row), rest, free.at[i].set(False), jnp.minimum(eta, world.mu[i]), places.at[k - 1].set(i)
+            return rows.at[k].set(row), rest, free, purse, jnp.minimum(eta, world.mu[i]), places.at[k - 1].set(place)
 
-        start = (rows, jnp.maximum(variance - first * first, nugget), free_places(scene, star), eta, jnp.zeros(size - 1, int))
+        rest = jnp.maximum(variance - first * first, nugget)
+        start = (rows, rest, free_places(scene, star), purse_after(scene, star), eta, jnp.zeros(size - 1, int))
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
 
 
@@ -86,16 +128,17 @@ class LocalPenalization:
     softplus: bool = False
     hard: bool = False
 
-    def steps(self, scene: Scene, world: World, left: jax.Array, size: int) -> jax.Array:
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int, draw: jax.Array | int = 0) -> jax.Array:
         sd = jnp.sqrt(jnp.diagonal(scene.cov))
 
         def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-            score, free, places = state
-            i = jnp.argmax(jnp.where(free, score, -jnp.inf))
+            score, free, purse, places = state
+            i, place, free, purse = choose(scene, score, free, purse)
             score = score + self.penalty(scene, world, scene.points[i], world.mu[i], sd[i])
-            return score, free.at[i].set(False), places.at[k - 1].set(i)
+            return score, free, purse, places.at[k - 1].set(place)
 
-        start = (self.appeal(scene, world), free_places(scene, world.star), jnp.zeros(size - 1, int))
+        purse = purse_after(scene, world.star)
+        start = (self.appeal(scene, world), free_places(scene, world.star), purse, jnp.zeros(size - 1, int))
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
 
     def appeal(self, scene: Scene, world: World) -> jax.Array:
@@ -127,3 +170,42 @@ class LocalPenalization:
             radius = (jnp.maximum(mu - lowest, 0.0) + s) / lipschitz
             return -0.2 * jnp.log1p((radius / jnp.maximum(distance, 1e-12)) ** 5)
         return log_ndtr((lipschitz * distance - mu + lowest) / s)
+
+
+@dataclass(frozen=True)
+class ThompsonPaths:
+    """[eq:ts]: step k goes to the minimum of its own joint posterior sample, given x* (believed at its mean if unseen).
+
+    ``seed`` chooses the normal numbers, the same for all candidates and decisions.
+    """
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int, draw: jax.Array | int = 0) -> jax.Array:
+        U = scene.points.shape[0]
+        key = jax.random.fold_in(jax.random.key(self.seed), draw)
+        factor = jnp.linalg.cholesky(covariance_after(scene, world.star))
+
+        def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            free, purse, places = state
+            path = world.mu + factor @ jax.random.normal(jax.random.fold_in(key, k), (U,))
+            depth = jnp.log(jnp.max(path) - path + 1e-300)  # a score that a cost or a risk can be added to
+            _, place, free, purse = choose(scene, if_it_succeeds(depth, scene.safe), free, purse)
+            return free, purse, places.at[k - 1].set(place)
+
+        start = (free_places(scene, world.star), purse_after(scene, world.star), jnp.zeros(size - 1, int))
+        return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
+
+
+def covariance_after(scene: Scene, star: Star) -> jax.Array:
+    """Covariance over the places once x* (and what is pending) is evaluated, positive definite up to rounding."""
+    row = star.believed_cov / jnp.sqrt(star.believed_var + scene.noise)
+    return scene.believed - row[:, None] * row[None, :] + _JITTER * scene.post.hyper.signal * jnp.eye(row.size)
+
+
+def check_seed(seed: int) -> None:
+    if not (isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**32):
+        raise ValueError(f"seed must be a whole number from 0 to 2**32 - 1, got {seed!r}.")

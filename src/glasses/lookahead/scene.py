@@ -14,6 +14,8 @@ Everything a decision compares is computed once here; oracles and losses only ga
 | safe | log P(success) | (U,) | None while nothing has failed |
 | rest | | () | log of the gain expected from the evaluations that are left after a failure; None while nothing has failed |
 | lattice, success | | | the values that can be run, and the model of failures; None where there are none |
+| doubt | | | the same places under each of several draws of the hyperparameters, stacked; None: the fit is believed |
+| price, purse | c(U), B | (U,), () | what each place costs and what may still be spent; None: budgets count evaluations |
 
 A ``Star`` is a putative next point x* seen from the scene: its mean, its variance and its covariance with U. It is a
 differentiable function of x*, and so is every loss built on it as long as the predicted steps are held fixed; they are
@@ -54,6 +56,9 @@ class Scene(NamedTuple):
     rest: jax.Array | None
     lattice: Lattice | None
     success: Success | None
+    price: jax.Array | None = None
+    purse: jax.Array | None = None
+    doubt: Scene | None = None
 
     @property
     def noise(self) -> jax.Array:
@@ -74,7 +79,9 @@ class Star(NamedTuple):
     cov: jax.Array  # (U,)
     believed_var: jax.Array  # () after the pending points
     believed_cov: jax.Array  # (U,)
+    loads: jax.Array  # (P,) how x* moves with the standardised outcome of each pending point
     safe: jax.Array | None  # () log P(success)
+    price: jax.Array | None = None  # () what an evaluation there costs
 
 
 def build_scene(
@@ -126,7 +133,7 @@ def look(kernel: Kernel, scene: Scene, x: jax.Array) -> Star:
     v = solve_triangular(post.L, k, lower=True)
     var = jnp.maximum(post.hyper.signal + post.hyper.bias - v @ v, 0.0) + nugget
     cov = covariance(kernel, post.hyper, x[None], scene.points)[0] - k @ scene.W
-    believed_var, believed_cov = var, cov
+    believed_var, believed_cov, c = var, cov, jnp.zeros(0)
     P = scene.pending
     if P:
         rows = scene.pending_rows
@@ -146,7 +153,7 @@ def look(kernel: Kernel, scene: Scene, x: jax.Array) -> Star:
         believed_var = jnp.maximum(var - c @ c, nugget)
         believed_cov = cov - c @ rows
     safe = None if scene.success is None else log_success(kernel, scene.success, x[None])[0]
-    return Star(x, mean(kernel, post, x[None])[0], var, cov, believed_var, believed_cov, safe)
+    return Star(x, mean(kernel, post, x[None])[0], var, cov, believed_var, believed_cov, c, safe)
 
 
 def believed_eta(scene: Scene, mu: jax.Array, eta: jax.Array) -> jax.Array:
@@ -158,7 +165,9 @@ def believed_eta(scene: Scene, mu: jax.Array, eta: jax.Array) -> jax.Array:
 def star_at(scene: Scene, i: jax.Array) -> Star:
     """The star at place i of the scene, gathered."""
     safe = None if scene.safe is None else scene.safe[i]
-    return Star(scene.points[i], scene.mu[i], scene.cov[i, i], scene.cov[i], scene.believed[i, i], scene.believed[i], safe)
+    price = None if scene.price is None else scene.price[i]
+    own, after, loads = scene.cov[i], scene.believed[i], scene.pending_rows[:, i]
+    return Star(scene.points[i], scene.mu[i], own[i], own, after[i], after, loads, safe, price)
 
 
 def if_it_succeeds(merit: jax.Array, safe: jax.Array | None) -> jax.Array:
@@ -175,12 +184,17 @@ def is_close(points: jax.Array, others: jax.Array, real: jax.Array) -> jax.Array
 def future_law(scene: Scene, star: Star, steps: jax.Array, left: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Mean, covariance and validity of f at (x*, predicted steps, pending points), in this order.
 
-    ``steps`` (H - 1,) are places of the scene; entry k is step k + 2 and counts when k + 2 <= left.
+    ``steps`` (H - 1,) are places of the scene; entry k is step k + 2 and counts when it is ``happening``.
     """
     U, P = scene.points.shape[0], scene.pending
     places = jnp.concatenate([steps, jnp.arange(U - P, U)])
-    valid = jnp.concatenate([jnp.ones(1, bool), jnp.arange(steps.shape[0]) + 2 <= left, scene.real[U - P :]])
+    valid = jnp.concatenate([jnp.ones(1, bool), happening(steps, left), scene.real[U - P :]])
     mu = jnp.concatenate([star.mu[None], scene.mu[places]])
     cross = star.cov[places]
     S = jnp.block([[star.var[None, None], cross[None, :]], [cross[:, None], scene.cov[places][:, places]]])
     return mu, S, valid
+
+
+def happening(steps: jax.Array, left: jax.Array) -> jax.Array:
+    """Which predicted steps (..., H - 1) will happen: within what is left, and paid for (a step that is not is -1)."""
+    return (jnp.arange(steps.shape[-1]) + 2 <= left) & (steps >= 0)

@@ -17,6 +17,14 @@ def whole(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def amount(name: str, value: Any) -> float:
+    """A positive number."""
+    number = math.nan if isinstance(value, bool) or not isinstance(value, int | float | np.number) else float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be a positive number, got {value!r}.")
+    return number
+
+
 def checked_seed(seed: Any) -> int:
     """The seed, or a fresh one."""
     if seed is None:

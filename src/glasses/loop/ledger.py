@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glasses.loop.checks import whole
+from glasses.loop.checks import amount, whole
+from glasses.loop.cost import Cost
 from glasses.space import Space
 
+_ROUNDING = 1e-12  # of sums of costs
 _SAME = 1e-8  # points of the unit cube nearer than this in every coordinate are one point
 
 
@@ -26,11 +29,15 @@ class Failure:
 
 
 class Ledger:
-    """Raw points and their outcomes. ``count_failures=False`` lets as many failures as the budget go free."""
+    """Raw points and their outcomes. ``count_failures=False`` lets as many failures as the budget go free.
 
-    def __init__(self, space: Space, budget: int, count_failures: bool) -> None:
+    Without ``cost`` every evaluation costs 1, and all amounts are whole numbers.
+    """
+
+    def __init__(self, space: Space, budget: float, count_failures: bool, cost: Cost | None = None) -> None:
         self.space = space
-        self._budget = whole("budget", budget, 1)
+        self.cost = cost
+        self._budget = self._checked(budget)
         self.count_failures = count_failures
         self.X: list[np.ndarray] = []
         self.y: list[float] = []
@@ -39,29 +46,52 @@ class Ledger:
         self.pending: list[np.ndarray] = []
         self.first: list[np.ndarray] = []  # points the user wants tried before anything else
 
+    def _checked(self, budget: Any) -> float:
+        return whole("budget", budget, 1) if self.cost is None else amount("budget", budget)
+
     @property
-    def budget(self) -> int:
+    def budget(self) -> float:
         return self._budget
 
     @budget.setter
-    def budget(self, value: int) -> None:
-        value = whole("budget", value, 1)
-        used = self.spent + len(self.pending)
+    def budget(self, value: float) -> None:
+        value = self._checked(value)
+        waiting = self.price(self.pending)
+        used = self.spent + waiting
         if value < used:
             raise ValueError(
-                f"budget = {value} is below what is already used ({self.spent} told, "
-                f"{len(self.pending)} pending): the least possible is {used}."
+                f"budget = {value:g} is below what is already used ({self.spent:g} told, "
+                f"{waiting:g} pending): the least possible is {used:g}."
             )
         self._budget = value
 
+    def price(self, points: list[np.ndarray]) -> float:
+        """What these raw points cost together."""
+        return len(points) if self.cost is None else math.fsum(map(self.cost.of, points))
+
     @property
-    def spent(self) -> int:
-        """Evaluations that the budget has paid for."""
-        return len(self.y) + max(0, len(self.failed) - self._free_failures)
+    def spent(self) -> float:
+        """What the budget has paid for."""
+        return self._paid(self.X, self.failed)
+
+    def _paid(self, done: list[np.ndarray], failed: list[np.ndarray]) -> float:
+        return self.price(done) + max(0, self.price(failed) - self._free_failures)
+
+    @property
+    def purse(self) -> float:
+        """What may still be spent."""
+        return self._budget - self.spent - self.price(self.pending)
 
     @property
     def remaining(self) -> int:
-        return self._budget - self.spent - len(self.pending)
+        """Evaluations that still fit; with costs, if all were as cheap as the cheapest."""
+        if self.cost is None:
+            return int(self.purse)
+        return max(0, math.floor(self.purse / self.cost.cheapest * (1 + _ROUNDING)))
+
+    def affords(self, x: np.ndarray) -> bool:
+        """Whether an evaluation at x can still be paid for."""
+        return self.price([x]) <= self.purse + _ROUNDING * self._budget
 
     @property
     def evaluated(self) -> int:
@@ -69,7 +99,7 @@ class Ledger:
         return len(self.y) + len(self.failed) + len(self.pending)
 
     @property
-    def _free_failures(self) -> int:
+    def _free_failures(self) -> float:
         return 0 if self.count_failures else self._budget
 
     def tell(self, points: np.ndarray, values: list[float | None], reason: str | None, names: tuple[str, str]) -> None:
@@ -85,13 +115,14 @@ class Ledger:
                 if match is not None:
                     del waiting[match]
                     break
-        failures = sum(value is None for value in values)
-        paid = len(self.y) + len(values) - failures + max(0, len(self.failed) + failures - self._free_failures)
-        if paid + len(pending) > self._budget:
+        failed = [point for point, value in zip(points, values, strict=True) if value is None]
+        done = [point for point, value in zip(points, values, strict=True) if value is not None]
+        paid, held = self._paid([*self.X, *done], [*self.failed, *failed]), self.price(pending)
+        if paid + held > self._budget * (1 + _ROUNDING):
+            unit = "evaluations this would make" if self.cost is None else "this would cost"
             raise ValueError(
-                f"budget = {self._budget} is below the {paid + len(pending)} evaluations this would make "
-                f"({self.spent} told, {len(points)} new, "
-                f"{len(pending)} pending): raise the budget first."
+                f"budget = {self._budget:g} is below the {paid + held:g} {unit} "
+                f"({self.spent:g} told, {self.price([*points]):g} new, {held:g} pending): raise the budget first."
             )
         self.pending, self.first = pending, first
         for point, value in zip(points, values, strict=True):

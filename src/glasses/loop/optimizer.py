@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 
 from glasses import presets
+from glasses.lookahead.forecast import Foretold, foretell
 from glasses.lookahead.loss import Loss
 from glasses.loop.checks import checked_seed, values_of, whole
+from glasses.loop.cost import Cost
+from glasses.loop.knowledge import SMALL, Knowledge
 from glasses.loop.ledger import ExhaustedError, Ledger
-from glasses.loop.result import Plan, Recommendation, Result
-from glasses.padding import data_size, pad_rows
+from glasses.loop.result import Forecast, Plan, Recommendation, Result
+from glasses.padding import MAX_HORIZON, horizon_size
 from glasses.search.cascade import open_scene, planned
-from glasses.search.decision import Decision, Search, Situation
+from glasses.search.decision import Decision, Search
 from glasses.search.foresee import foresee
 from glasses.search.recommend import even_steps, lowest_mean, predict
 from glasses.search.surface import gains_at
 from glasses.search.survey import cover
 from glasses.space import Space
 from glasses.surrogate.fit import GaussianProcess
-from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, grow
-from glasses.surrogate.success import Success, disappointed, fit_success
+from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior
 
-_SMALL = 256  # configurations: a space of no more is looked at as a whole
 _ENUMERABLE = 100_000
 
 
@@ -38,7 +39,9 @@ class Optimizer:
     """Minimise an expensive function within a known number of evaluations.
 
     ``bounds``: (low, high) pairs, ``Float``, ``Int`` and ``Choice`` in a list or ``{name: ...}``, or a
-    ``scipy.optimize.Bounds``. ``budget``: all evaluations, the initial ones and those told included. ``n_initial``: evaluations
+    ``scipy.optimize.Bounds``. ``budget``: all evaluations, the initial ones and those told included. ``cost``: what an
+    evaluation costs, a function called like the objective or a table (``{parameter: {value: cost}}`` or ``{parameter: cost
+    per unit}``); the budget is then an amount, and what is planned is what still fits. ``n_initial``: evaluations
     before the model decides (default: 2 d, at least 3, at most half the budget). ``x0``: points to try first; with ``y0``,
     points already evaluated. ``noise``: standard deviation of an evaluation in the units of y; 0 declares them exact, None
     learns it. ``count_failures=False``: a failed evaluation costs no budget (up to ``budget`` of them). ``loss``, ``model``,
@@ -50,7 +53,8 @@ class Optimizer:
         self,
         bounds: Any,
         *,
-        budget: int,
+        budget: float,
+        cost: Any = None,
         n_initial: int | None = None,
         x0: Any = None,
         y0: Any = None,
@@ -76,36 +80,40 @@ class Optimizer:
         self.seed = checked_seed(seed)
         if not isinstance(count_failures, bool):
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")
-        self._ledger = Ledger(self.space, budget, count_failures)
-        self.n_initial = usual_initial(self.space, self.budget) if n_initial is None else whole("n_initial", n_initial, 1)
-        if self.n_initial > self.budget:
-            raise ValueError(f"n_initial = {self.n_initial} exceeds the budget of {self.budget}: lower it or raise the budget.")
-        self._cache: dict[Any, Any] = {}
+        self._ledger = Ledger(self.space, budget, count_failures, None if cost is None else Cost(self.space, cost))
+        self._known = Knowledge(self._ledger, self.model, self.seed)
+        typical = 1 if self._ledger.cost is None else self._ledger.cost.usual
+        usually = usual_initial(self.space, int(self.budget / typical))
+        self.n_initial = usually if n_initial is None else whole("n_initial", n_initial, 1)
+        if self.n_initial > self.remaining:
+            raise ValueError(
+                f"n_initial = {self.n_initial} exceeds the budget of {self.budget:g}: lower it or raise the budget."
+            )
         if y0 is not None and x0 is None:
             raise ValueError("y0 needs x0: give the points that these values belong to.")
         if x0 is not None:
             points, _ = self.space.read(x0, "x0")
             if y0 is not None:
                 self._ledger.tell(points, values_of(y0, "y0", single=False), None, ("x0", "y0"))
-            elif len(points) > self.budget:
+            elif self._ledger.price([*points]) > self.budget:
                 raise ValueError(
-                    f"x0 holds {len(points)} points but the budget is {self.budget}: raise the budget or drop some."
+                    f"x0 holds {len(points)} points but the budget is {self.budget:g}: raise the budget or drop some."
                 )
             else:
                 self._ledger.first = list(points)
 
     @property
-    def budget(self) -> int:
-        """All evaluations, those already told included. May be changed at any time."""
+    def budget(self) -> float:
+        """All evaluations, or all that may be spent, what is already told included. May be changed at any time."""
         return self._ledger.budget
 
     @budget.setter
-    def budget(self, value: int) -> None:
+    def budget(self, value: float) -> None:
         self._ledger.budget = value
 
     @property
     def remaining(self) -> int:
-        """Evaluations that can still be asked for."""
+        """Evaluations that can still be asked for (with costs: if all were as cheap as the cheapest)."""
         return self._ledger.remaining
 
     @property
@@ -123,8 +131,8 @@ class Optimizer:
         count, books = 1 if n is None else whole("n", n, 1), self._ledger
         if count > self.remaining:
             raise ValueError(
-                f"{count} asked but {self.remaining} of {self.budget} evaluations remain "
-                f"({books.spent} told, {len(books.pending)} pending): "
+                f"{count} asked but {self.remaining} of {self.budget:g} evaluations remain "
+                f"({books.spent:g} told, {len(books.pending)} pending): "
                 "tell results or raise optimizer.budget."
             )
         before = books.pending, books.first
@@ -150,7 +158,7 @@ class Optimizer:
     def mark_pending(self, x: Any) -> None:
         """Declare points that are being evaluated somewhere else as pending."""
         points, _ = self.space.read(x)
-        if len(points) > self.remaining:
+        if self._ledger.price([*points]) > self._ledger.purse:
             raise ValueError(
                 f"{len(points)} more pending points but {self.remaining} evaluations remain: raise the budget first."
             )
@@ -166,8 +174,8 @@ class Optimizer:
     def record(self) -> Result:
         """``result()`` without the recommendation: no model is fitted."""
         books = self._ledger
-        done = books.spent >= self.budget
-        words = f"{books.spent} of {self.budget} evaluations done."
+        done = self.remaining == 0 and not books.pending
+        words = f"{books.spent:g} of {self.budget:g} {'evaluations done' if books.cost is None else 'spent'}."
         if books.failed:
             words = f"{words[:-1]}, {len(books.failed)} failed{'' if books.count_failures else ' and not counted'}."
         best = int(np.argmin(books.y)) if books.y else None
@@ -191,7 +199,7 @@ class Optimizer:
         points, _ = self.space.read(x)
         if not self._ledger.y:
             raise ValueError("There is no data to predict from: tell at least one evaluation first.")
-        centre, scale = self._units()
+        centre, scale = self._known.units()
         mu, sd = predict(self.posterior(), self.space.to_unit(points), kernel=self.model.kernel)
         return centre + scale * np.asarray(mu), scale * np.asarray(sd)
 
@@ -206,16 +214,17 @@ class Optimizer:
         if not self.loss.is_gain:
             raise ValueError(f"{type(self.loss).__name__} is no expected value: use Glasses, TwoStage or ExpectedLoss.")
         n = whole("left", max(1, self.remaining) if left is None else left, 1)
-        scene = open_scene(self.model.kernel, self._situation(), self.search.places, self._rng(1))
-        eta, gain = gains_at(self.loss, self.model.kernel, scene, self.space.to_unit(points), n)
-        centre, scale = self._units()
+        situation, kernel = self._known.situation(), self.model.kernel
+        scene = open_scene(kernel, situation, self.search.places, self._known.rng(1))
+        eta, gain = gains_at(self.loss, kernel, scene, situation, self.space.to_unit(points), n)
+        centre, scale = self._known.units()
         return centre + scale * (eta - gain)
 
     def plan(self) -> Plan:
         """The next point and where the rest of the budget is predicted to go. Asks for nothing."""
         if self.remaining == 0:
             raise ValueError(
-                f"Nothing is left to plan: all {self.budget} evaluations are told or pending; raise optimizer.budget."
+                f"Nothing is left to plan: all {self.budget:g} evaluations are told or pending; raise optimizer.budget."
             )
         self._check_not_exhausted()
         if self._opening():
@@ -226,8 +235,8 @@ class Optimizer:
             return self._predicted(rest[: self.remaining])
         decision, left = self._decide(), self.remaining
         if planned(self.loss, left) < left:
-            decision = foresee(self.model.kernel, self._situation(), np.asarray(decision.x), self._rng(2))
-        centre, scale = self._units()
+            decision = foresee(self.model.kernel, self._known.situation(), np.asarray(decision.x), self._known.rng(2))
+        centre, scale = self._known.units()
         steps = decision.steps[: left - 1]
         unit = np.concatenate([decision.x[None], steps])
         gain = math.exp(decision.merit) if self.loss.is_gain else None
@@ -237,6 +246,36 @@ class Optimizer:
             sd=scale * decision.sd[: len(unit)],
             expected_best=None if gain is None else centre + scale * (decision.eta - gain),
         )
+
+    def forecast(self, steps: int | None = None) -> Forecast:
+        """What the next k evaluations are expected to bring, k = 1..``steps`` (default: all that remain). Asks for nothing."""
+        if not self._ledger.y:
+            raise ValueError("There is no data to forecast from: tell at least one evaluation first.")
+        if self.remaining == 0:
+            raise ValueError(f"Nothing is left to forecast: the budget of {self.budget:g} is used; raise optimizer.budget.")
+        n = whole("steps", min(self.remaining, MAX_HORIZON) if steps is None else steps, 1)
+        if n > self.remaining:
+            raise ValueError(f"steps = {n} but {self.remaining} evaluations remain: ask for fewer or raise optimizer.budget.")
+        if n > MAX_HORIZON:
+            raise ValueError(f"At most {MAX_HORIZON} evaluations can be forecast at once, got steps = {n}.")
+        new = self.space.size - self._ledger.evaluated
+        if n > new and float(self.posterior().hyper.noise) < NEGLIGIBLE_NOISE:
+            if steps is not None or new < 1:
+                raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
+            n = int(new)
+        self._check_not_exhausted()
+        x = self.space.to_unit(self._next())
+        known, kernel = self._known, self.model.kernel
+
+        def foretold() -> Foretold:
+            situation = known.situation()
+            scene = open_scene(kernel, situation, self.search.places, known.rng(3))
+            price = None if situation.price is None else situation.price(x[None])[0]
+            return foretell(scene, x, price, np.asarray(n), kernel=kernel, size=horizon_size(n))
+
+        found = known.once("forecast", (*known.moment(), self.loss, self.search, n), foretold)
+        centre, scale = known.units()
+        return Forecast.of(found, n, centre, scale)
 
     def _opening(self) -> bool:
         """Whether the next point is an initial one: given by x0, not enough evaluations yet, or nothing told to learn from."""
@@ -250,18 +289,26 @@ class Optimizer:
             return self._design(self._ledger.evaluated)
         decision = self._decide()
         x = self.space.from_unit(decision.x)
-        return x if math.isfinite(decision.merit) or self.space.lattice is None else self._design(self._ledger.evaluated)
+        sound = math.isfinite(decision.merit) or (self.space.lattice is None and self._ledger.cost is None)
+        return x if sound and self._ledger.affords(x) else self._design(self._ledger.evaluated)
 
     def _design(self, k: int, also: list[np.ndarray] | None = None) -> np.ndarray:
         """The first point of the initial design that is not taken, after k evaluations; one Sobol sequence per seed."""
-        sequence = self.space.from_unit(cover(self.space.d, k + 64, self._rng(0, decision=False)))
+        sequence = self.space.from_unit(cover(self.space.d, k + 64, self._known.rng(0, decision=False)))
         everything = self.space.every(_ENUMERABLE)
         if everything is not None:
-            shuffled = self._rng(4, decision=False).permutation(everything)
+            shuffled = self._known.rng(4, decision=False).permutation(everything)
             sequence = np.concatenate([sequence, self.space.from_unit(shuffled)])
+        if self._ledger.cost is not None:
+            sequence = np.concatenate([sequence, self._ledger.cost.places])
         for x in sequence:
-            if not self._ledger.is_taken(x, also):
+            if not self._ledger.is_taken(x, also) and self._ledger.affords(x):
                 return x
+        if self._ledger.cost is not None:
+            raise ExhaustedError(
+                f"{self._ledger.purse:g} of {self.budget:g} is left and nothing new was found that it pays for: "
+                "the run is complete, or raise optimizer.budget."
+            )
         return sequence[k % len(sequence)]  # only in a large finite space, by a chance nobody will live to see
 
     def _check_not_exhausted(self) -> None:
@@ -274,69 +321,24 @@ class Optimizer:
                 "nothing new: the search is complete. If evaluations are noisy, say so with noise=."
             )
 
-    def _rng(self, purpose: int, *, decision: bool = True) -> np.random.Generator:
-        return np.random.default_rng([self.seed, purpose, self._ledger.evaluated if decision else 0])
-
     def _decide(self) -> Decision:
-        key = ("decision", *self._moment(), self.budget, self.loss, self.model, self.search)
-        if key not in self._cache:
-            self._remember(key, self.search.decide(self.loss, self.model.kernel, self._situation(), self._rng(1)))
-        return self._cache[key]
+        known = self._known
 
-    def _situation(self) -> Situation:
-        space = self.space
-        pending = space.to_unit(np.array(self._ledger.pending)) if self._ledger.pending else np.zeros((0, space.d))
-        post = _with_room(self.posterior(), len(self._ledger.failed) + len(pending))
-        if self._ledger.failed:
-            failed = space.to_unit(np.array(self._ledger.failed))
-            post = disappointed(
-                post, pad_rows(failed, data_size(len(failed))), np.asarray(len(failed)), kernel=self.model.kernel
-            )
-        return Situation(post, pending, self.remaining, space.lattice, self._success(), space.every(_SMALL))
+        def decide() -> Decision:
+            return self.search.decide(self.loss, self.model.kernel, known.situation(), known.rng(1))
 
-    def _success(self) -> Success | None:
-        """The model of failures, once there is one."""
-        books = self._ledger
-        if not books.failed:
-            return None
-        key = ("success", len(books.y), len(books.failed), self.model.kernel)
-        if key not in self._cache:
-            X = self.space.to_unit(np.array(books.X + books.failed))
-            self._remember(key, fit_success(self.model.kernel, X, np.arange(len(X)) >= len(books.X), self.space.choice))
-        return self._cache[key]
+        return known.once("decision", (*known.moment(), self.loss, self.search), decide)
 
     def posterior(self) -> Posterior:
         """The fitted model given everything told, over the unit cube and standardised outputs; fitted once per state."""
-        if not self._ledger.y:
-            raise ValueError("There is no data to fit a model to: tell at least one evaluation first.")
-        key = ("posterior", len(self._ledger.y), self.model)
-        if key not in self._cache:
-            centre, scale = self._units()
-            X = self.space.to_unit(np.array(self._ledger.X))
-            y = np.round((np.array(self._ledger.y) - centre) / scale, 10)
-            self._remember(key, self.model.posterior(X, y, y_centre=centre, y_scale=scale, choice=self.space.choice))
-        return self._cache[key]
-
-    def _remember(self, key: Any, value: Any) -> None:
-        self._cache = {k: v for k, v in self._cache.items() if k[0] != key[0]} | {key: value}
-
-    def _moment(self) -> tuple[Any, ...]:
-        return len(self._ledger.y), len(self._ledger.failed), tuple(x.tobytes() for x in self._ledger.pending)
-
-    def _units(self) -> tuple[float, float]:
-        """Centre and scale of the outputs; a constant has scale 1."""
-        y = np.array(self._ledger.y)
-        centre = float(np.mean(y))
-        size = float(np.max(np.abs(y)))
-        spread = float(np.std(y / size)) if size > 0 else 0.0  # relative first: squares of tiny values vanish
-        return centre, size * spread if spread > 1e-13 else 1.0
+        return self._known.posterior()
 
     def _recommend(self) -> Recommendation:
-        centre, scale = self._units()
+        centre, scale = self._known.units()
         post = self.posterior()
-        every = self.space.every(_SMALL)
+        every = self.space.every(SMALL)
         spread = even_steps(self.space.d, 256) if every is None else np.resize(every, (256, self.space.d))
-        found = lowest_mean(post, spread, self.space.lattice, self._success(), kernel=self.model.kernel)
+        found = lowest_mean(post, spread, self.space.lattice, self._known.success(), kernel=self.model.kernel)
         x = self.space.from_unit(np.asarray(found.x))
         return Recommendation(self.space.form(x), centre + scale * float(found.mean), scale * float(found.sd))
 
@@ -356,9 +358,3 @@ def _model(model: GaussianProcess | None, noise: float | None) -> GaussianProces
     if model is not None and noise is not None:
         raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
     return GaussianProcess(noise=noise) if model is None else model
-
-
-def _with_room(post: Posterior, extra: int) -> Posterior:
-    """The posterior in arrays large enough for ``extra`` more observations."""
-    have, need = post.X.shape[0], data_size(int(post.observed) + extra)
-    return post if need <= have else grow(post, need)

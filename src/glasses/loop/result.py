@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from glasses.lookahead.forecast import Foretold
 
 
 class Result(dict[str, Any]):
@@ -70,3 +73,48 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.points)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The best value after k more evaluations as the model sees it now; entry k - 1 of every array, in the units of y.
+
+    ``expected``: its mean; ``low`` to ``high``: an 80 % band. ``open_loop``: what a plan fixed now, learning nothing on its
+    way, would reach: the best policy does at least as well. ``clairvoyant``: what somebody who knew the function would reach: no
+    policy does better. ``best``: the best value now.
+    """
+
+    best: float
+    expected: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    open_loop: np.ndarray
+    clairvoyant: float
+
+    @classmethod
+    def of(cls, found: Foretold, n: int, centre: float, scale: float) -> Forecast:
+        """From standardised gains."""
+        eta = float(found.eta)
+
+        def value(gain: Any) -> np.ndarray:
+            return centre + scale * (eta - np.asarray(gain)[:n])
+
+        bounds = value(found.open_loop), centre + scale * (eta - float(found.clairvoyant))
+        return cls(centre + scale * eta, value(found.gain), value(found.most), value(found.least), *bounds)
+
+    @property
+    def gain(self) -> np.ndarray:
+        """How much lower the best value is expected to be after k more evaluations."""
+        return self.best - self.expected
+
+    def __len__(self) -> int:
+        return len(self.expected)
+
+    def __str__(self) -> str:
+        """In words: what the first half of the evaluations is expected to buy, and what the second."""
+        n, gain = len(self), self.gain
+        half = n // 2
+        if half == 0:
+            return f"1 more evaluation is expected to buy {gain[-1]:.3g}."
+        rest = gain[-1] - gain[half - 1]
+        return f"{half} more evaluations are expected to buy {gain[half - 1]:.3g}, the next {n - half} {rest:.3g}."

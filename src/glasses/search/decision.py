@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
 from glasses.surrogate.success import Success
 
+Price = Callable[[np.ndarray], np.ndarray]  # what evaluations cost at points of the unit cube: (n, d) -> (n,)
+
 
 class Situation(NamedTuple):
     """Everything that is known when a decision is made, in the unit cube and standardised outputs."""
@@ -23,6 +26,9 @@ class Situation(NamedTuple):
     lattice: Lattice | None = None
     success: Success | None = None  # None while nothing has failed
     every: np.ndarray | None = None  # all configurations of a small finite space
+    price: Price | None = None  # what evaluations cost at points of the unit cube; None: budgets count evaluations
+    purse: float = 0.0  # what may still be spent, in the units of ``price``
+    doubt: Posterior | None = None  # the posterior under several draws of the hyperparameters, stacked
 
 
 class Valued(NamedTuple):
@@ -32,7 +38,7 @@ class Valued(NamedTuple):
     merit: Any  # larger is better; log(eta - Lambda) for an expected minimum
     mean: Any
     sd: Any
-    futures: Any  # places of the scene: (M, H - 1), or (M, nodes, H - 1) where a loss distinguishes outcomes
+    futures: Any  # places of the scene: (M, H - 1); further axes before the last for outcomes, futures, members of an ensemble
 
 
 class Decision(NamedTuple):
@@ -41,7 +47,7 @@ class Decision(NamedTuple):
     x: np.ndarray  # (d,)
     merit: float
     eta: float
-    steps: np.ndarray  # (H - 1, d): where the following evaluations are predicted to go; only the first n - 1 count
+    steps: np.ndarray  # (at most H - 1, d): where the following evaluations are predicted to go; only the first n - 1 count
     mean: np.ndarray  # (H,) posterior mean at x and the steps
     sd: np.ndarray  # (H,)
 
@@ -51,7 +57,9 @@ def conclude(scene: Scene, *rounds: Valued) -> Decision:
     every = Valued(*(np.concatenate([np.asarray(a) for a in column]) for column in zip(*rounds, strict=True)))
     best = int(np.argmax(every.merit))
     steps = every.futures[best]
-    steps = steps[steps.shape[0] // 2] if steps.ndim == 2 else steps
+    while steps.ndim > 1:
+        steps = steps[steps.shape[0] // 2]
+    steps = steps[steps >= 0]
     mean = np.append(every.mean[best], np.asarray(scene.mu)[steps])
     sd = np.append(every.sd[best], np.sqrt(np.diagonal(np.asarray(scene.cov)))[steps])
     return Decision(every.x[best], float(every.merit[best]), float(scene.eta), np.asarray(scene.points)[steps], mean, sd)

@@ -17,10 +17,11 @@ import numpy as np
 
 from glasses.compilation import program
 from glasses.lattice import snap
-from glasses.lookahead.loss import Loss, worth
-from glasses.lookahead.scene import Scene, look
+from glasses.lookahead.loss import Loss, foreseen, worth
+from glasses.lookahead.scene import Scene, Star, look
 from glasses.padding import horizon_size
-from glasses.search.cascade import forbidden, open_scene, planned, prepare_for_failure
+from glasses.search.admissible import forbidden, priced
+from glasses.search.cascade import open_scene, planned, prepare_for_failure, prices_of
 from glasses.search.decision import Decision, Situation, Valued, conclude
 from glasses.surrogate.kernels import Kernel
 
@@ -47,27 +48,36 @@ class Direct:
         scene = open_scene(kernel, situation, self.places, rng)
         n = np.asarray(min(planned(loss, situation.left), self.places))
         size = horizon_size(int(n))
-        scene = prepare_for_failure(scene, int(n), kernel, loss)
+        scene = prepare_for_failure(scene, situation, int(n), kernel, loss)
+        prices = prices_of(situation)
+
+        def look_at(x: np.ndarray) -> tuple[jax.Array, Valued]:
+            return _loss_at(scene, x, prices(x[None]), n, kernel=kernel, loss=loss, size=size)
 
         def value(x: np.ndarray) -> float:
-            return float(_loss_at(scene, x, n, kernel=kernel, loss=loss, size=size)[0])
+            return float(look_at(x)[0])
 
         d = situation.post.X.shape[1]
         samples = self.evaluations
         found = direct(
             value, [(0.0, 1.0)] * d, maxfun=samples, maxiter=samples, locally_biased=self.locally_biased, vol_tol=0.0
         )
-        return conclude(scene, _loss_at(scene, found.x, n, kernel=kernel, loss=loss, size=size)[1])
+        return conclude(scene, look_at(found.x)[1])
 
 
 @program
-def _loss_at(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> tuple[jax.Array, Valued]:
+def _loss_at(
+    scene: Scene, x: jax.Array, price: jax.Array | None, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int
+) -> tuple[jax.Array, Valued]:
     """The loss at one point (of the lattice, the nearest), up to a constant, and the point as a valued one."""
     x = snap(scene.lattice, x)
-    star = look(kernel, scene, x)
-    futures = loss.futures(scene, star, left, size)
-    merit = worth(loss, scene, star, futures, left)
+
+    def seen(each: Scene) -> Star:
+        return priced(look(kernel, each, x), price, jnp.asarray(0))
+
+    star, futures = seen(scene), foreseen(loss, scene, seen, left, size)
+    merit = worth(loss, scene, seen, futures, left)
     value = -jnp.exp(merit) if loss.is_gain else -merit
-    value = jnp.where(jnp.isfinite(value) & ~forbidden(scene, x[None])[0], value, _WORST)
+    value = jnp.where(jnp.isfinite(value) & ~forbidden(scene, x[None], price)[0], value, _WORST)
     steps = jnp.zeros((1, 0), int) if isinstance(futures, tuple) else futures[None]
     return value, Valued(x[None], merit[None], star.mu[None], jnp.sqrt(star.var)[None], steps)

@@ -11,7 +11,8 @@ from glasses.lookahead.loss import worth
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.scene import Scene, look
 from glasses.padding import MAX_HORIZON, horizon_size
-from glasses.search.cascade import open_scene
+from glasses.search.admissible import priced
+from glasses.search.cascade import open_scene, prices_of
 from glasses.search.decision import Decision, Situation, Valued, conclude
 from glasses.surrogate.kernels import Kernel
 
@@ -20,12 +21,13 @@ def foresee(kernel: Kernel, situation: Situation, x: np.ndarray, rng: np.random.
     """The steps a kriging believer predicts after x, for all evaluations left."""
     scene = open_scene(kernel, situation, 256, rng)
     n = min(situation.left, MAX_HORIZON)
-    return conclude(scene, _foresee(scene, x, np.asarray(n), kernel=kernel, size=horizon_size(n)))
+    price = prices_of(situation)(x[None])
+    return conclude(scene, _foresee(scene, x, price, np.asarray(n), kernel=kernel, size=horizon_size(n)))
 
 
 @program
-def _foresee(scene: Scene, x: jax.Array, left: jax.Array, *, kernel: Kernel, size: int) -> Valued:
-    loss, star = Glasses(), look(kernel, scene, x)
+def _foresee(scene: Scene, x: jax.Array, price: jax.Array | None, left: jax.Array, *, kernel: Kernel, size: int) -> Valued:
+    loss, star = Glasses(), priced(look(kernel, scene, x), price, jnp.asarray(0))
     futures = loss.futures(scene, star, left, size)
-    merit = worth(loss, scene, star, futures, left)
+    merit = worth(loss, scene._replace(doubt=None), lambda _: star, futures, left)
     return Valued(x[None], merit[None], star.mu[None], jnp.sqrt(star.var)[None], futures[None])

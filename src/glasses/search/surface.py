@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from glasses.compilation import program
-from glasses.lookahead.loss import Loss, worth
-from glasses.lookahead.scene import Scene, look
+from glasses.lookahead.loss import Loss, foreseen, worth
+from glasses.lookahead.scene import Scene, Star, look
 from glasses.padding import horizon_size, pad_rows
-from glasses.search.cascade import planned, prepare_for_failure
+from glasses.search.admissible import priced
+from glasses.search.cascade import planned, prepare_for_failure, prices_of
+from glasses.search.decision import Situation
 from glasses.surrogate.kernels import Kernel
 
 _TOGETHER = 16
 
 
-def gains_at(loss: Loss, kernel: Kernel, scene: Scene, X: np.ndarray, left: int) -> tuple[float, np.ndarray]:
+def gains_at(
+    loss: Loss, kernel: Kernel, scene: Scene, situation: Situation, X: np.ndarray, left: int
+) -> tuple[float, np.ndarray]:
     """eta and the expected gain below it at the rows of X, for a loss that is one (``is_gain``)."""
     n = min(planned(loss, left), scene.points.shape[0] - scene.pending)
-    scene = prepare_for_failure(scene, n, kernel, loss)
+    scene = prepare_for_failure(scene, situation, n, kernel, loss)
+    prices = prices_of(situation)
     parts = []
     for first in range(0, len(X), _TOGETHER):
         part = X[first : first + _TOGETHER]
-        merit = _merits(scene, pad_rows(part, _TOGETHER), np.asarray(n), kernel=kernel, loss=loss, size=horizon_size(n))
+        padded = pad_rows(part, _TOGETHER)
+        merit = _merits(scene, padded, prices(padded), np.asarray(n), kernel=kernel, loss=loss, size=horizon_size(n))
         parts.append(np.asarray(merit)[: len(part)])
     return float(scene.eta), np.exp(np.concatenate(parts))
 
 
 @program
-def _merits(scene: Scene, X: jax.Array, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int) -> jax.Array:
-    def merit(x: jax.Array) -> jax.Array:
-        star = look(kernel, scene, x)
-        return worth(loss, scene, star, loss.futures(scene, star, left, size), left)
+def _merits(
+    scene: Scene, X: jax.Array, price: jax.Array | None, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int
+) -> jax.Array:
+    def merit(i: jax.Array) -> jax.Array:
+        def seen(each: Scene) -> Star:
+            return priced(look(kernel, each, X[i]), price, i)
 
-    return jax.lax.map(merit, X)
+        return worth(loss, scene, seen, foreseen(loss, scene, seen, left, size), left)
+
+    return jax.lax.map(merit, jnp.arange(X.shape[0]))

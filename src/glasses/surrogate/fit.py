@@ -108,15 +108,19 @@ class GaussianProcess:
     """A model: what is assumed of the objective before any data.
 
     ``noise`` is the standard deviation of an observation in the units of y: None learns it, 0 declares evaluations exact.
-    ``bias=True`` replaces the constant mean by a constant (bias) kernel, as in the paper.
+    ``bias=True`` replaces the constant mean by a constant (bias) kernel, as in the paper. ``draws``: hyperparameters that a
+    decision averages over (``ensemble``), for up to 256 observations; 0 believes the fit.
     """
 
     kernel: Kernel = field(default_factory=Matern52)
     fit: MAP | MaximumLikelihood | Known = field(default_factory=MAP)
     noise: float | None = None
     bias: bool = False
+    draws: int = 0
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.draws, int) and not isinstance(self.draws, bool) and self.draws >= 0):
+            raise ValueError(f"draws must be a whole number of at least 0 sets of hyperparameters, got {self.draws!r}.")
         if self.noise is not None and not (np.isfinite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be a standard deviation of at least 0, or None to learn it, got {self.noise!r}.")
         if isinstance(self.fit, Known):
@@ -124,6 +128,8 @@ class GaussianProcess:
                 raise ValueError("With known hyperparameters nothing is learned, the noise included: give noise=0 or its sd.")
             if self.bias:
                 raise ValueError("With known hyperparameters the mean is known too: leave bias out.")
+            if self.draws:
+                raise ValueError("Known hyperparameters leave nothing to draw: leave draws out.")
         elif not (isinstance(self.fit.starts, int) and self.fit.starts >= 1):
             raise ValueError(f"starts must be a whole number of at least 1, got {self.fit.starts!r}.")
 
@@ -164,11 +170,27 @@ class GaussianProcess:
             return _condition_at(*data, starts[0], np.asarray(fixed), choice, kernel=self.kernel, bias=self.bias)
         return self._fit(data, starts, fixed, choice, prior, passes)[1]
 
+    def doubt(self, post: Posterior, y_scale: float = 1.0) -> Posterior | None:
+        """Posteriors with drawn hyperparameters, stacked; None where the fit is believed."""
+        if self.draws == 0 or isinstance(self.fit, Known) or int(post.observed) > _POLISHED:
+            return None
+        from glasses.surrogate.ensemble import ensemble
+
+        fixed = np.asarray(-1.0 if self.noise is None else (self.noise / y_scale) ** 2)
+        prior = self.fit.prior(post.X.shape[1])
+        return ensemble(post, fixed, kernel=self.kernel, prior=prior, bias=self.bias, draws=self.draws)
+
     def _fit(
         self, data: Any, starts: np.ndarray, fixed: float, choice: np.ndarray | None, prior: Prior, passes: int
     ) -> tuple[jax.Array, Posterior]:
         static = {"kernel": self.kernel, "prior": prior, "bias": self.bias, "passes": passes}
         return _fit(*data, starts, np.asarray(fixed), choice, **static)
+
+
+def limits(d: int) -> tuple[jax.Array, jax.Array]:
+    """The box that theta is kept in."""
+    box = np.log(np.array([_LENGTH] * d + [_SIGNAL, _NOISE, (np.exp(-5.0), np.exp(5.0)), _BIAS]))
+    return jnp.asarray(box[:, 0]), jnp.asarray(box[:, 1])
 
 
 def hyper_from(theta: jax.Array, d: int, fixed_noise: jax.Array, bias: bool, choice: jax.Array | None = None) -> Hyper:
@@ -250,10 +272,7 @@ def _fit(
     def batch(thetas: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.lax.map(jax.value_and_grad(one), thetas)
 
-    limits = np.log(np.array([_LENGTH] * d + [_SIGNAL, _NOISE, (np.exp(-5.0), np.exp(5.0)), _BIAS]))
-    found = minimize_batch(
-        batch, starts, jnp.asarray(limits[:, 0]), jnp.asarray(limits[:, 1]), passes=passes, first_step=0.5, tolerance=1e-7
-    )
+    found = minimize_batch(batch, starts, *limits(d), passes=passes, first_step=0.5, tolerance=1e-7)
     theta = found.x[jnp.argmin(found.f)]
     return theta, posterior(kernel, hyper_from(theta, d, fixed, bias, choice), X, y, count)
 

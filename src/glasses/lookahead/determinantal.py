@@ -1,0 +1,145 @@
+"""Futures from a determinantal point process: good places that are unlike each other and unlike x*.
+
+A k-DPP over a ground set of M places gives a set A of k of them the probability det(L_A) / e_k(L), with
+
+    L_ij = q_i q_j (k'(x_i, x_j) + noise [i = j]),   q_i^2 = EI(x_i)                                        [eq:dpp]
+
+k' the posterior covariance: quality from EI, similarity from the model. Sets that contain x* follow the process with the
+Schur complement of L in x*, that is with k' after x* is evaluated: conditioning on x* is conditioning the model [eq:given].
+
+    e_k(L) = sum over |A| = k of det(L_A), from the eigenvalues:  e_l^m = e_l^{m-1} + lambda_m e_{l-1}^{m-1}   [eq:esp]
+    sample   keep eigenvector m with probability lambda_m e_{l-1}^{m-1} / e_l^m, m = M..1; then places one by one with
+             probability proportional to what the kept vectors have left there (Kulesza and Taskar 2012, algorithm 8)
+    mode     greedily, x_k = argmax  log q_i^2 + log k'(x_i, x_i | x*, x_2..x_{k-1})                           [eq:greedy]
+
+The sums e_l^m are kept as logarithms. The ground set is the ``ground`` places of highest EI (more if the horizon asks for
+it). Cost per x*: M^3 for the eigenvectors, M k^2 for a sample; the mode costs what the kriging believer costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.oracles import World, check_seed, choose, covariance_after, free_places, purse_after
+from glasses.lookahead.scene import Scene, if_it_succeeds
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class DeterminantalPoints:
+    """[eq:dpp] conditioned on x*: its greedy mode, or with ``sample=True`` exact draws of all steps together.
+
+    ``seed`` chooses the random numbers, the same for all candidates and decisions.
+    """
+
+    sample: bool = False
+    ground: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if not (isinstance(self.ground, int) and self.ground >= 8):
+            raise ValueError(f"ground must be a whole number of at least 8 places, got {self.ground!r}: 64 is the default.")
+
+    def steps(self, scene: Scene, world: World, left: jax.Array, size: int, draw: jax.Array | int = 0) -> jax.Array:
+        quality = if_it_succeeds(
+            log_expected_improvement(world.mu, jnp.sqrt(jnp.diagonal(scene.believed)), world.eta), scene.safe
+        )
+        return (
+            self._sampled(scene, world, quality, left, size, draw)
+            if self.sample
+            else self._greedy(scene, world, quality, left, size)
+        )
+
+    def _greedy(self, scene: Scene, world: World, quality: jax.Array, left: jax.Array, size: int) -> jax.Array:
+        """[eq:greedy]."""
+        S = covariance_after(scene, world.star)
+
+        def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            rows, rest, free, purse, places = state
+            i, place, free, purse = choose(scene, quality + jnp.log(rest + scene.noise), free, purse)
+            row = (S[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + scene.noise)
+            rest = jnp.maximum(rest - row * row, _TINY)
+            return rows.at[k].set(row), rest, free, purse, places.at[k - 1].set(place)
+
+        start = (
+            jnp.zeros((size, S.shape[0])),
+            jnp.diagonal(S),
+            free_places(scene, world.star),
+            purse_after(scene, world.star),
+            jnp.zeros(size - 1, int),
+        )
+        return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
+
+    def _sampled(
+        self, scene: Scene, world: World, quality: jax.Array, left: jax.Array, size: int, draw: jax.Array | int
+    ) -> jax.Array:
+        U = quality.shape[0]
+        quality = jnp.where(free_places(scene, world.star), quality, -jnp.inf)
+        best, ground = jax.lax.top_k(quality, min(U, max(self.ground, 2 * size)))
+        q = jnp.exp(0.5 * (best - best[0]))  # e_k scales with it, probabilities do not
+        S = covariance_after(scene, world.star)[ground][:, ground] + scene.noise * jnp.eye(ground.size)
+        L = q[:, None] * S * q[None, :] / scene.post.hyper.signal
+        key = jax.random.fold_in(jax.random.key(self.seed), draw)
+        chosen = ground[sample_k(key, L, jnp.minimum(left, size) - 1, size - 1)]
+        return _paid(scene, chosen, purse_after(scene, world.star))
+
+
+def _paid(scene: Scene, steps: jax.Array, purse: jax.Array) -> jax.Array:
+    """The steps in their order, without those that the purse does not afford when their turn comes."""
+    price = scene.price
+    if price is None:
+        return steps
+
+    def pay(purse: jax.Array, i: jax.Array) -> tuple[jax.Array, jax.Array]:
+        enough = price[i] <= purse
+        return jnp.where(enough, purse - price[i], purse), jnp.where(enough, i, -1)
+
+    return jax.lax.scan(pay, purse, steps)[1]
+
+
+def log_elementary(log_lambda: jax.Array, most: int) -> jax.Array:
+    """log e_l^m of [eq:esp], (M + 1, most + 1)."""
+
+    def grow(row: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+        longer = jnp.logaddexp(row, jnp.concatenate([jnp.full(1, -jnp.inf), row[:-1]]) + value)
+        return longer, longer
+
+    first = jnp.full(most + 1, -jnp.inf).at[0].set(0.0)
+    return jnp.concatenate([first[None], jax.lax.scan(grow, first, log_lambda)[1]])
+
+
+def sample_k(key: jax.Array, L: jax.Array, k: jax.Array, most: int) -> jax.Array:
+    """k <= ``most`` indices drawn from the k-DPP with kernel L, in the order drawn; meaningless from entry k on."""
+    M = L.shape[0]
+    values, vectors = jnp.linalg.eigh(0.5 * (L + L.T))
+    log_lambda = jnp.log(jnp.maximum(values, _TINY))
+    table = log_elementary(log_lambda, most)
+    by_vector, by_place = jax.random.split(key)
+    u = jax.random.uniform(by_vector, (M,))
+
+    def keep(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        wanted, kept = state
+        m = M - j  # eigenvector m - 1
+        odds = log_lambda[m - 1] + table[m - 1, jnp.maximum(wanted - 1, 0)] - table[m, wanted]
+        take = (wanted > 0) & ((jnp.log(u[m - 1]) < odds) | (m <= wanted))
+        return wanted - take, kept.at[m - 1].set(take)
+
+    _, kept = jax.lax.fori_loop(0, M, keep, (k, jnp.zeros(M, bool)))
+    V = jnp.where(kept[None, :], vectors, 0.0)
+    K = V @ V.T  # a projection: its samples have exactly k places
+
+    def place(j: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        rows, left, chosen = state
+        log_p = jnp.log(jnp.maximum(left, _TINY))
+        i = jax.random.categorical(jax.random.fold_in(by_place, j), log_p)
+        row = (K[i] - rows[:, i] @ rows) / jnp.sqrt(jnp.maximum(left[i], _TINY))
+        return rows.at[j].set(row), jnp.maximum(left - row * row, 0.0).at[i].set(0.0), chosen.at[j].set(i)
+
+    start = (jnp.zeros((max(most, 1), M)), jnp.diagonal(K), jnp.zeros(most, int))
+    return jax.lax.fori_loop(0, k, place, start)[2]

@@ -1,0 +1,76 @@
+"""What is the rest of the budget worth? The best value after k more evaluations, k = 1..n, as the model sees it.
+
+    expected   eta - E[ sum_{j<=k} EI(x_j | D_{j-1}) ]     futures simulated with EI as the policy, ``rollout`` [eq:rollout]
+    band       quantiles of the best value of the same futures after k steps; of k = 1 those of min(eta, y*), exact
+    open loop  the first k steps of the kriging believer's plan, nothing learnt on the way [eq:open]: less gain than a policy
+               that learns can have
+    all-seeing eta - E[min(eta, min over the places of f)]: more gain than any policy can have           [eq:clairvoyant]
+
+The expected best value never rises with k, and k = 1 is the closed form. The bounds bound what the best policy can do on
+these places; the simulated policy is one policy.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from scipy import special
+
+from glasses.compilation import program
+from glasses.gaussian.qmc import QMC
+from glasses.lookahead.losses import Glasses
+from glasses.lookahead.rollout import Rollout
+from glasses.lookahead.scene import Scene, future_law, look
+from glasses.surrogate.kernels import Kernel
+
+FUTURES = 256
+BAND = 0.8
+_LOW, _HIGH = 0.5 - BAND / 2, 0.5 + BAND / 2
+_PATHS = 1024
+
+
+class Foretold(NamedTuple):
+    """Gains below eta in standardised units, (size,) each: entry k - 1 after k more evaluations."""
+
+    eta: jax.Array
+    gain: jax.Array
+    least: jax.Array  # quantiles of the gain, the band
+    most: jax.Array
+    open_loop: jax.Array
+    clairvoyant: jax.Array  # ()
+
+
+@program
+def foretell(scene: Scene, x: jax.Array, price: jax.Array | None, left: jax.Array, *, kernel: Kernel, size: int) -> Foretold:
+    """The forecast when the next evaluation is at x."""
+    star = look(kernel, scene, x)._replace(price=price)
+    rollout = Rollout(race=(FUTURES,))
+    blocks = jax.lax.map(lambda block: rollout.simulate(scene, star, left, size, block), jnp.arange(FUTURES // 16))
+    gains = jnp.mean(blocks.gains.reshape(FUTURES, size), axis=0)
+    happens = jnp.arange(size) < left
+    best = jnp.where(happens[None], blocks.best.reshape(FUTURES, size), jnp.inf)
+    after = scene.eta - jax.lax.cummin(best, axis=1)
+    least, most = (jnp.quantile(after, q, axis=0) for q in (_LOW, _HIGH))
+    if scene.pending == 0:
+        sd = jnp.where(left > 1, star.var / jnp.sqrt(star.var + scene.noise), jnp.sqrt(star.var))
+        z = jnp.asarray(special.ndtri([_LOW, _HIGH]))
+        low, high = jnp.maximum(scene.eta - (star.mu - sd * z), 0.0)
+        least, most = least.at[0].set(low), most.at[0].set(high)
+
+    plan = Glasses().futures(scene, star, left, size)
+
+    def planned(k: jax.Array) -> jax.Array:
+        mu, S, valid = future_law(scene, star, plan, jnp.minimum(k, left))
+        return jnp.exp(QMC(64).log_gain(mu, S, scene.eta, valid))
+
+    open_loop = jax.lax.cummax(jax.lax.map(planned, jnp.arange(1, size + 1)))
+    expected = jnp.cumsum(jnp.where(happens, gains, 0.0))
+    U = scene.points.shape[0]
+    factor = jnp.linalg.cholesky(scene.cov + 1e-8 * scene.post.hyper.signal * jnp.eye(U))
+    paths = scene.mu[:, None] + factor @ jax.random.normal(jax.random.key(0), (U, _PATHS))
+    lowest = jnp.min(jnp.where(scene.real[:, None], paths, jnp.inf), axis=0)
+    clairvoyant = jnp.mean(jnp.maximum(scene.eta - lowest, 0.0))
+    clairvoyant = jnp.maximum(clairvoyant, jnp.maximum(expected[-1], open_loop[-1]))  # a bound, also for few paths
+    return Foretold(scene.eta, expected, jnp.maximum(least, 0.0), jnp.maximum(most, 0.0), open_loop, clairvoyant)

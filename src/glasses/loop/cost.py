@@ -1,0 +1,87 @@
+"""What evaluations cost, for budgets in money, minutes or grams instead of a number of evaluations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from glasses.parameters import Choice
+from glasses.search.recommend import even_steps
+from glasses.space import Space, all_raw
+from glasses.unknown import unknown
+
+_LOOKED_AT = 256
+
+
+class Cost:
+    """c(x) > 0: a function called as the objective is, or a table that adds up what each parameter costs.
+
+    Table: ``{name: {value: cost, ...}}`` for a parameter with few values, ``{name: rate}`` for a number that costs its value
+    times the rate; parameters that are not named cost nothing. Names are positions where the parameters have none. ``cheapest``
+    and ``usual`` (the median) are taken over all configurations of a small space, over 256 even ones otherwise.
+    """
+
+    def __init__(self, space: Space, given: Any) -> None:
+        self.space = space
+        self._function = given if callable(given) else self._table(given)
+        self._kept: dict[bytes, float] = {}
+        every = space.every(_LOOKED_AT)
+        self.places = space.from_unit(even_steps(space.d, _LOOKED_AT) if every is None else every)
+        prices = np.array([self.of(x) for x in self.places])
+        self.places, prices = self.places[np.argsort(prices, kind="stable")], np.sort(prices)
+        self.cheapest, self.usual = float(prices[0]), float(np.median(prices))
+
+    def of(self, x: np.ndarray) -> float:
+        """The cost of one raw point."""
+        key = x.tobytes()
+        if key not in self._kept:
+            self._kept[key] = self._asked(x)
+        return self._kept[key]
+
+    def at(self, unit: np.ndarray) -> np.ndarray:
+        """The cost at each row of the unit cube."""
+        return np.array([self.of(x) for x in self.space.from_unit(np.asarray(unit))])
+
+    def _asked(self, x: np.ndarray) -> float:
+        point = self.space.form(x)
+        value = self._function(**point) if isinstance(point, dict) else self._function(point)
+        try:
+            price = float(value)
+        except (TypeError, ValueError):
+            price = math.nan
+        if not (math.isfinite(price) and price > 0):
+            raise ValueError(
+                f"cost must be a positive number everywhere, got {value!r} at {point}: mend the cost function or table."
+            )
+        return price
+
+    def _table(self, given: Any) -> Callable[..., float]:
+        names = list(self.space.names or range(self.space.d))
+        if not isinstance(given, Mapping) or not given:
+            raise ValueError(
+                f"cost must be a function of the point or a table such as {{{names[0]!r}: ...}}, got {given!r}: "
+                "leave it out to count evaluations."
+            )
+        parts: list[tuple[Any, Any]] = []
+        for name, entry in given.items():
+            if name not in names:
+                raise ValueError(f"cost: {unknown('parameter', str(name), [str(each) for each in names])}")
+            parameter = self.space.parameters[names.index(name)]
+            if isinstance(entry, Mapping):
+                if parameter.count is None:
+                    raise ValueError(f"cost[{name!r}] lists values of a continuous parameter: give a rate per unit instead.")
+                absent = [v for v in map(parameter.value, all_raw(parameter)) if v not in entry]
+                if absent:
+                    raise ValueError(f"cost[{name!r}] lacks {absent[0]!r}: give a cost for every value.")
+            elif isinstance(parameter, Choice) or isinstance(entry, bool) or not isinstance(entry, int | float):
+                raise ValueError(f"cost[{name!r}] must be {{value: cost}} or, for a number, a rate per unit, got {entry!r}.")
+            parts.append((name, entry))
+
+        def add(*point: Any, **named: Any) -> float:
+            values: Any = named if named else point[0]
+            return sum(entry[values[name]] if isinstance(entry, Mapping) else entry * values[name] for name, entry in parts)
+
+        return add

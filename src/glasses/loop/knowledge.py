@@ -1,0 +1,104 @@
+"""What is known at a moment of a run, as the numerics see it: the fitted model, its doubts, the failures, the situation.
+
+Everything is a function of the books, the model and the seed, computed once per state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glasses.loop.ledger import Ledger
+from glasses.padding import data_size, pad_rows
+from glasses.search.decision import Situation
+from glasses.surrogate.fit import GaussianProcess
+from glasses.surrogate.posterior import Posterior, grow
+from glasses.surrogate.success import Success, disappointed, fit_success
+
+SMALL = 256  # configurations: a space of no more is looked at as a whole
+
+
+class Knowledge:
+    """The books of a run seen through a model."""
+
+    def __init__(self, books: Ledger, model: GaussianProcess, seed: int) -> None:
+        self.books, self.space, self.model, self.seed = books, books.space, model, seed
+        self._cache: dict[Any, Any] = {}
+
+    def rng(self, purpose: int, *, decision: bool = True) -> np.random.Generator:
+        """Random numbers for a purpose: the same whenever as much has been evaluated, or in the whole run."""
+        return np.random.default_rng([self.seed, purpose, self.books.evaluated if decision else 0])
+
+    def once(self, what: str, key: tuple[Any, ...], make: Any) -> Any:
+        """``make()``, remembered until the key changes."""
+        key = (what, *key)
+        if key not in self._cache:
+            self._cache = {k: v for k, v in self._cache.items() if k[0] != what} | {key: make()}
+        return self._cache[key]
+
+    def moment(self) -> tuple[Any, ...]:
+        """What a decision depends on besides its configuration."""
+        books = self.books
+        return len(books.y), len(books.failed), tuple(x.tobytes() for x in books.pending), books.budget
+
+    def units(self) -> tuple[float, float]:
+        """Centre and scale of the outputs; a constant has scale 1."""
+        y = np.array(self.books.y)
+        centre = float(np.mean(y))
+        size = float(np.max(np.abs(y)))
+        spread = float(np.std(y / size)) if size > 0 else 0.0  # relative first: squares of tiny values vanish
+        return centre, size * spread if spread > 1e-13 else 1.0
+
+    def posterior(self) -> Posterior:
+        """The fitted model given everything told, over the unit cube and standardised outputs."""
+        if not self.books.y:
+            raise ValueError("There is no data to fit a model to: tell at least one evaluation first.")
+
+        def fit() -> Posterior:
+            centre, scale = self.units()
+            X = self.space.to_unit(np.array(self.books.X))
+            y = np.round((np.array(self.books.y) - centre) / scale, 10)
+            return self.model.posterior(X, y, y_centre=centre, y_scale=scale, choice=self.space.choice)
+
+        return self.once("posterior", (len(self.books.y), self.model), fit)
+
+    def success(self) -> Success | None:
+        """The model of failures, once there is one."""
+        books = self.books
+        if not books.failed:
+            return None
+
+        def fit() -> Success:
+            X = self.space.to_unit(np.array(books.X + books.failed))
+            return fit_success(self.model.kernel, X, np.arange(len(X)) >= len(books.X), self.space.choice)
+
+        return self.once("success", (len(books.y), len(books.failed), self.model.kernel), fit)
+
+    def situation(self) -> Situation:
+        """What a search is given."""
+        space, books = self.space, self.books
+        pending = space.to_unit(np.array(books.pending)) if books.pending else np.zeros((0, space.d))
+        post = _with_room(self.posterior(), len(books.failed) + len(pending))
+        if books.failed:
+            failed = space.to_unit(np.array(books.failed))
+            post = disappointed(
+                post, pad_rows(failed, data_size(len(failed))), np.asarray(len(failed)), kernel=self.model.kernel
+            )
+        return Situation(
+            post,
+            pending,
+            books.remaining,
+            space.lattice,
+            self.success(),
+            space.every(SMALL),
+            None if books.cost is None else books.cost.at,
+            books.purse,
+            self.once("doubt", (*self.moment(), self.model), lambda: self.model.doubt(post, self.units()[1])),
+        )
+
+
+def _with_room(post: Posterior, extra: int) -> Posterior:
+    """The posterior in arrays large enough for ``extra`` more observations."""
+    have, need = post.X.shape[0], data_size(int(post.observed) + extra)
+    return post if need <= have else grow(post, need)

@@ -1,0 +1,34 @@
+"""Is the model right about the data it has? Each observation predicted from all the others.
+
+    z_i = alpha_i / sqrt((K + noise I)^-1_ii),   alpha = (K + noise I)^-1 (y - c)                           [eq:loo]
+
+is the standardised error of the prediction of y_i without y_i (Rasmussen and Williams 2006, 5.10-5.12). Of a right model the
+mean of z^2 is about 1; far above it, the model is surer than it should be, and plans built on it are worth less.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+
+from glasses.compilation import program
+from glasses.surrogate.posterior import Posterior
+
+
+@program
+def leave_one_out(post: Posterior) -> jax.Array:
+    """[eq:loo], (N,); 0 on the padding."""
+    inverse = solve_triangular(post.L, jnp.eye(post.L.shape[0]), lower=True)
+    return post.alpha / jnp.sqrt(jnp.sum(inverse * inverse, axis=0))
+
+
+def trusted_horizon(post: Posterior, n: int) -> int:
+    """n, or less where leave-one-out errors say that the model is too sure of itself.
+
+    n min(1, (1 + 2 sqrt(2/N)) / mean z^2), at least 1 [eq:guard]: two standard deviations of a mean of N squared normals pass.
+    """
+    z, N = np.asarray(leave_one_out(post)), int(post.observed)
+    excess = float(np.sum(z * z)) / N
+    return max(1, min(n, round(n * (1.0 + 2.0 * (2.0 / N) ** 0.5) / max(excess, 1e-300))))
