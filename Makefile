@@ -43,7 +43,7 @@ peers: $(PEERS)/ready
 test-peers: peers
 	$(PEERS)/bin/python -m pytest tests_peers
 
-# Tables and figures of docs/paper.md from the results in the tree: under a minute.
+# Tables and figures of docs/paper.md from the results in the tree: about a minute.
 paper: setup
 	$(BIN)/glasses paper all --out docs/paper --page docs/paper.md
 

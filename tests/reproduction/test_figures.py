@@ -14,6 +14,7 @@ from glasses.reproduction.comparison import curves, differences, draw
 from glasses.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
 from glasses.reproduction.order import LEFT, order_matters
 from glasses.reproduction.steps_ahead import AHEAD, SHOWN, draw_steps_ahead, steps_ahead
+from glasses.reproduction.values import PLACES, PLANNERS, draw_planner_values, planner_values, remark, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,6 +112,29 @@ def test_the_open_loop_hardly_knows_which_point_comes_first():
     open_loop, two_stage = order_matters(Glasses(), draws=4), order_matters(TwoStage(), draws=4)
     assert 0 < open_loop.firmness < two_stage.firmness < 1
     assert 0 <= open_loop.better_ei <= LEFT - 1
+
+
+def test_planners_against_the_optimum(tmp_path):
+    """[eq:attained]: no planner attains more than the optimum, and each chooses better than chance."""
+    data = planner_values(data_sets=3)
+    one = data.example
+    optimum = one.values["optimum"]
+    assert optimum.shape == (PLACES,)
+    assert np.all(one.values["EI"] < one.values["EI rollout"])
+    assert np.all(one.values["EI rollout"] <= optimum * (1 + 1e-12))
+    assert np.all(one.values["open loop"] < 1.01 * optimum)
+    np.testing.assert_allclose(one.values["two-stage"], one.values["two-stage, fine"], rtol=0.1)  # nine outcomes against 64
+    for name in PLANNERS:
+        assert data.attained[name][0] == optimum[one.values[name].argmax()] / optimum.max()
+        assert np.all(data.attained[name] <= 1)
+        assert data.attained[name].mean() > data.attained["any place"].mean()
+    assert data.promised["EI"].mean() < data.promised["open loop"].mean() < data.promised["two-stage, fine"].mean() < 1
+    assert [line.split("|")[1].strip() for line in table(data).splitlines()[2:]] == ["any place", *PLANNERS]
+    assert data.reaction.shape == (3, PLACES)
+    assert data.reaction.mean() > 0
+    assert f"at {np.mean(data.reaction < 0):.1%} of the places it is below" in remark(data)
+    draw_planner_values(data, tmp_path / "new" / "values.png")
+    assert (tmp_path / "new" / "values.png").stat().st_size > 10_000
 
 
 def test_pages_and_folders_that_do_not_fit(tmp_path):

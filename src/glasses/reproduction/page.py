@@ -39,7 +39,7 @@ _TABLES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
 
 
 def make(what: str, out: Path, results: Path | None = None, page: Path | None = None) -> None:
-    """``what``: table, loss, steps or all."""
+    """``what``: table, loss, steps, values or all."""
     begun = time.monotonic()
     if what in ("loss", "all"):
         from glasses.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
@@ -51,6 +51,12 @@ def make(what: str, out: Path, results: Path | None = None, page: Path | None = 
 
         draw_steps_ahead(steps_ahead(), out / "steps.png")
         print(f"figure {out / 'steps.png'}")
+    if what in ("values", "all"):
+        from glasses.reproduction.values import draw_planner_values, planner_values, remark, table
+
+        data = planner_values()
+        draw_planner_values(data, out / "values.png")
+        print(f"{table(data)}\n\n{remark(data)}\nfigure {out / 'values.png'}")
     if what in ("table", "all"):
         _tables(out, load(results), page)
     print(f"done in {time.monotonic() - begun:.0f} s")
