@@ -216,7 +216,7 @@ class Optimizer:
         n = whole("left", max(1, self.remaining) if left is None else left, 1)
         situation, kernel = self._known.situation(), self.model.kernel
         scene = open_scene(kernel, situation, self.search.places, self._known.rng(1))
-        eta, gain = gains_at(self.loss, kernel, scene, situation, self.space.to_unit(points), n)
+        eta, gain = gains_at(self.loss, kernel, scene, self.space.to_unit(points), n, situation.price)
         centre, scale = self._known.units()
         return centre + scale * (eta - gain)
 

@@ -33,7 +33,7 @@ from glasses.lookahead.rollout import Rollout
 from glasses.lookahead.scene import Scene, Star, believed_eta, build_scene, happening, if_it_succeeds, look, star_at
 from glasses.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
 from glasses.search.admissible import affordable, forbidden, priced
-from glasses.search.decision import Decision, Situation, Valued, conclude
+from glasses.search.decision import Decision, Price, Situation, Valued, conclude
 from glasses.search.race import race
 from glasses.search.survey import cover, neighbourhood, separated_best, survey
 from glasses.surrogate.calibration import trusted_horizon
@@ -68,7 +68,7 @@ class Cascade:
         n = min(planned(loss, situation.left), self.places)
         n = trusted_horizon(situation.post, n) if self.guarded else n
         size, left_now = horizon_size(n), np.asarray(n)
-        prices = prices_of(situation)
+        prices = prices_of(situation.price)
         if not loss.looks_ahead:
             found = _best_myopic(scene, left_now, kernel=kernel, loss=loss, polished=2 * self.polished)
             return conclude(scene, affordable(found, prices(found.x), situation.purse))
@@ -89,9 +89,8 @@ def planned(loss: Loss, left: int) -> int:
     return min(left, MAX_HORIZON if loss.steps is None else min(loss.steps, MAX_HORIZON))
 
 
-def prices_of(situation: Situation) -> Callable[[Any], np.ndarray | None]:
+def prices_of(price: Price | None) -> Callable[[Any], np.ndarray | None]:
     """The price of each row of an array, None where there are no costs."""
-    price = situation.price
     return lambda X: None if price is None else price(np.asarray(X))
 
 
@@ -124,12 +123,12 @@ def _under_doubt(scene: Scene, members: Posterior, *, kernel: Kernel) -> Scene:
     return jax.lax.map(one, members)
 
 
-def prepare_for_failure(scene: Scene, situation: Situation, n: int, kernel: Kernel, loss: Loss) -> Scene:
+def prepare_for_failure(scene: Scene, price: Price | None, n: int, kernel: Kernel, loss: Loss) -> Scene:
     """The scene that knows what the n - 1 later evaluations would bring if this one failed; the same if nothing has failed."""
     if scene.rest is None or n < 2 or not loss.looks_ahead:
         return scene
     chosen = _screen(scene, np.asarray(n), size=horizon_size(n), count=Cascade.valued)
-    return _with_rest(scene, chosen, prices_of(situation), n, kernel, loss)
+    return _with_rest(scene, chosen, prices_of(price), n, kernel, loss)
 
 
 def _with_rest(

@@ -48,8 +48,8 @@ class Direct:
         scene = open_scene(kernel, situation, self.places, rng)
         n = np.asarray(min(planned(loss, situation.left), self.places))
         size = horizon_size(int(n))
-        scene = prepare_for_failure(scene, situation, int(n), kernel, loss)
-        prices = prices_of(situation)
+        scene = prepare_for_failure(scene, situation.price, int(n), kernel, loss)
+        prices = prices_of(situation.price)
 
         def look_at(x: np.ndarray) -> tuple[jax.Array, Valued]:
             return _loss_at(scene, x, prices(x[None]), n, kernel=kernel, loss=loss, size=size)

@@ -21,7 +21,7 @@ def foresee(kernel: Kernel, situation: Situation, x: np.ndarray, rng: np.random.
     """The steps a kriging believer predicts after x, for all evaluations left."""
     scene = open_scene(kernel, situation, 256, rng)
     n = min(situation.left, MAX_HORIZON)
-    price = prices_of(situation)(x[None])
+    price = prices_of(situation.price)(x[None])
     return conclude(scene, _foresee(scene, x, price, np.asarray(n), kernel=kernel, size=horizon_size(n)))
 
 

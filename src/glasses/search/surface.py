@@ -12,19 +12,19 @@ from glasses.lookahead.scene import Scene, Star, look
 from glasses.padding import horizon_size, pad_rows
 from glasses.search.admissible import priced
 from glasses.search.cascade import planned, prepare_for_failure, prices_of
-from glasses.search.decision import Situation
+from glasses.search.decision import Price
 from glasses.surrogate.kernels import Kernel
 
 _TOGETHER = 16
 
 
 def gains_at(
-    loss: Loss, kernel: Kernel, scene: Scene, situation: Situation, X: np.ndarray, left: int
+    loss: Loss, kernel: Kernel, scene: Scene, X: np.ndarray, left: int, price: Price | None = None
 ) -> tuple[float, np.ndarray]:
     """eta and the expected gain below it at the rows of X, for a loss that is one (``is_gain``)."""
     n = min(planned(loss, left), scene.points.shape[0] - scene.pending)
-    scene = prepare_for_failure(scene, situation, n, kernel, loss)
-    prices = prices_of(situation)
+    scene = prepare_for_failure(scene, price, n, kernel, loss)
+    prices = prices_of(price)
     parts = []
     for first in range(0, len(X), _TOGETHER):
         part = X[first : first + _TOGETHER]
