@@ -12,8 +12,8 @@ Schur complement of L in x*, that is with k' after x* is evaluated: conditioning
              probability proportional to what the kept vectors have left there (Kulesza and Taskar 2012, algorithm 8)
     mode     greedily, x_k = argmax  log q_i^2 + log k'(x_i, x_i | x*, x_2..x_{k-1})                           [eq:greedy]
 
-The sums e_l^m are kept as logarithms. The ground set is the ``ground`` places of highest EI (more if the horizon asks for
-it). Cost per x*: M^3 for the eigenvectors, M k^2 for a sample; the mode costs what the kriging believer costs.
+The sums e_l^m are kept as logarithms. The ground set is the 128 places of highest EI. Cost per x*: M^3 for the eigenvectors,
+M k^2 for a sample; the mode costs what the kriging believer costs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ import jax.numpy as jnp
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.oracles import World, check_seed, choose, covariance_after, free_places, purse_after
 from glasses.lookahead.scene import Scene, if_it_succeeds
+from glasses.padding import MAX_HORIZON
 
 _TINY = 1e-300
+_GROUND = MAX_HORIZON  # one size, so that no padding changes a draw
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,10 @@ class DeterminantalPoints:
     """
 
     sample: bool = False
-    ground: int = 64
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        if not (isinstance(self.ground, int) and self.ground >= 8):
-            raise ValueError(f"ground must be a whole number of at least 8 places, got {self.ground!r}: 64 is the default.")
 
     def steps(self, scene: Scene, world: World, left: jax.Array, size: int, draw: jax.Array | int = 0) -> jax.Array:
         quality = if_it_succeeds(
@@ -79,9 +78,9 @@ class DeterminantalPoints:
     def _sampled(
         self, scene: Scene, world: World, quality: jax.Array, left: jax.Array, size: int, draw: jax.Array | int
     ) -> jax.Array:
-        U = quality.shape[0]
+        U, P = quality.shape[0], scene.pending
         quality = jnp.where(free_places(scene, world.star), quality, -jnp.inf)
-        best, ground = jax.lax.top_k(quality, min(U, max(self.ground, 2 * size)))
+        best, ground = jax.lax.top_k(quality, min(U - P, _GROUND))
         q = jnp.exp(0.5 * (best - best[0]))  # e_k scales with it, probabilities do not
         S = covariance_after(scene, world.star)[ground][:, ground] + scene.noise * jnp.eye(ground.size)
         L = q[:, None] * S * q[None, :] / scene.post.hyper.signal

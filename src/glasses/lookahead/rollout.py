@@ -44,7 +44,7 @@ _MOST = 4096
 class Rollout:
     """[eq:rollout] over ``race[-1]`` futures. ``race=(256,)`` values every candidate with all of them."""
 
-    race: tuple[int, ...] = (16, 64, 256)
+    race: tuple[int, ...] = (64, 128, 256)
     steps: int | None = None
     is_gain: ClassVar[bool] = True
     looks_ahead: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class Rollout:
         whole = all(isinstance(n, int) and n >= _TOGETHER and n & (n - 1) == 0 and n <= _MOST for n in rounds)
         if not rounds or not whole or list(rounds) != sorted(set(rounds)):
             raise ValueError(
-                f"race must be increasing powers of two from {_TOGETHER} to {_MOST}, such as (16, 64, 256), got {self.race!r}."
+                f"race must be increasing powers of two from {_TOGETHER} to {_MOST}, such as (64, 128, 256), got {self.race!r}."
             )
 
     def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> jax.Array:

@@ -22,7 +22,8 @@ def minimize(
     fun: Callable[..., float],
     bounds: Any,
     *,
-    budget: int,
+    budget: float,
+    cost: Any = None,
     n_initial: int | None = None,
     x0: Any = None,
     y0: Any = None,
@@ -53,6 +54,7 @@ def minimize(
     optimizer = Optimizer(
         bounds,
         budget=budget,
+        cost=cost,
         n_initial=n_initial,
         x0=x0,
         y0=y0,

@@ -35,6 +35,7 @@ from glasses.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
 from glasses.search.admissible import affordable, forbidden, priced
 from glasses.search.decision import Decision, Price, Situation, Valued, conclude
 from glasses.search.race import race
+from glasses.search.side_by_side import on_accelerator, side_by_side
 from glasses.search.survey import cover, neighbourhood, separated_best, survey
 from glasses.surrogate.calibration import trusted_horizon
 from glasses.surrogate.kernels import Kernel
@@ -161,10 +162,10 @@ def _best_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, p
         return worth(loss, scene, lambda each: look(kernel, each, x), (), left)
 
     def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return jax.lax.map(jax.value_and_grad(lambda x: -at(x)), X, batch_size=together)
+        return side_by_side(jax.value_and_grad(lambda x: -at(x)), X, together)
 
     everywhere = jnp.arange(candidates.shape[0])
-    merit = jax.lax.map(lambda i: worth(loss, scene, lambda each: star_at(each, i), (), left), everywhere, batch_size=together)
+    merit = side_by_side(lambda i: worth(loss, scene, lambda each: star_at(each, i), (), left), everywhere, together)
     merit = jnp.where(forbidden(scene, candidates) | jnp.isnan(merit), -jnp.inf, merit)
     d = candidates.shape[1]
     first = candidates[separated_best(merit, candidates, polished)]
@@ -172,7 +173,7 @@ def _best_myopic(scene: Scene, left: jax.Array, *, kernel: Kernel, loss: Loss, p
     best, value = found.x, -found.f
     if scene.lattice is not None:
         best = snap(scene.lattice, found.x)
-        value = jax.lax.map(at, best, batch_size=together)
+        value = side_by_side(at, best, together)
     after = jnp.where(forbidden(scene, best) | jnp.isnan(value), -jnp.inf, value)
     polished_mu, polished_var = jax.lax.map(lambda x: look(kernel, scene, x)[1:3], best)
     M = candidates.shape[0]
@@ -201,7 +202,7 @@ def _screen(scene: Scene, left: jax.Array, *, size: int, count: int) -> jax.Arra
     on_plan = jnp.zeros(candidates.shape[0]).at[plan].add(happening(plan, jnp.minimum(left, 1 + third))) > 0
     hopeful = jax.lax.top_k(jnp.where(on_plan & ~taken, jnp.inf, log_ei), min(4 * count, candidates.shape[0]))[1]
     believed = scene._replace(doubt=None)
-    merit = jax.lax.map(lambda i: worth(coarse, believed, lambda each: star_at(each, i), plan, left), hopeful)
+    merit = side_by_side(lambda i: worth(coarse, believed, lambda each: star_at(each, i), plan, left), hopeful)
     best_by_ei = log_ei[hopeful] >= jax.lax.top_k(log_ei, third)[0][-1]
     bonus = jnp.where(best_by_ei, 2e3, 0.0) + jnp.where(on_plan[hopeful], 1e3, 0.0)
     best = jax.lax.top_k(jnp.where(taken[hopeful], -jnp.inf, jnp.maximum(merit, -900.0) + bonus), count)[1]
@@ -229,14 +230,14 @@ def _value(
         star, futures = seen(scene), foreseen(loss, scene, seen, left, size)
         return Valued(X[i], worth(loss, scene, seen, futures, left), star.mu, jnp.sqrt(star.var), futures)
 
-    shapes = jax.eval_shape(value, jnp.asarray(0))
     M = X.shape[0]
+    shapes = jax.eval_shape(value, jnp.asarray(0))
     blank = jax.tree.map(lambda a: jnp.zeros((M, *a.shape), a.dtype), shapes)
 
     def fill(i: jax.Array, kept: Valued) -> Valued:
         return jax.tree.map(lambda all_, one: all_.at[i].set(one), kept, value(i))
 
-    valued = jax.lax.fori_loop(0, count, fill, blank)
+    valued = side_by_side(value, jnp.arange(M)) if on_accelerator() else jax.lax.fori_loop(0, count, fill, blank)
     worthless = (jnp.arange(M) >= count) | forbidden(scene, X, price) | jnp.isnan(valued.merit)
     return valued._replace(x=X, merit=jnp.where(worthless, -jnp.inf, valued.merit))
 
@@ -256,7 +257,7 @@ def _polish(
                 lambda x: -worth(loss, scene, lambda each: priced(look(kernel, each, x), price, i), future, left), x
             )
 
-        return jax.lax.map(one, (X, frozen, top))
+        return side_by_side(one, (X, frozen, top))
 
     d, size = valued.x.shape[1], valued.futures.shape[-1] + 1
     passes = 8 if size <= 32 else 4  # far ahead the loss is flat: more passes were measured to find nothing

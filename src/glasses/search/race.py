@@ -18,6 +18,7 @@ from glasses.lookahead.rollout import Rollout
 from glasses.lookahead.scene import Scene, look
 from glasses.search.admissible import forbidden, priced
 from glasses.search.decision import Valued
+from glasses.search.side_by_side import side_by_side
 from glasses.surrogate.kernels import Kernel
 
 
@@ -49,7 +50,7 @@ def race(
             merit = jnp.where(repeated[i] | jnp.isnan(merit), -jnp.inf, merit)
             return sum_, Valued(X[i], merit, star.mu, jnp.sqrt(star.var), loss.futures(scene, star, left, size))
 
-        sums, valued = jax.lax.map(go_on, (runners, sums))
+        sums, valued = side_by_side(go_on, (runners, sums))
         done = futures
     assert valued is not None
     return valued

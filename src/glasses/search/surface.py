@@ -13,9 +13,10 @@ from glasses.padding import horizon_size, pad_rows
 from glasses.search.admissible import priced
 from glasses.search.cascade import planned, prepare_for_failure, prices_of
 from glasses.search.decision import Price
+from glasses.search.side_by_side import TOGETHER, on_accelerator, side_by_side
 from glasses.surrogate.kernels import Kernel
 
-_TOGETHER = 16
+_IN_TURN = 16
 
 
 def gains_at(
@@ -26,9 +27,10 @@ def gains_at(
     scene = prepare_for_failure(scene, price, n, kernel, loss)
     prices = prices_of(price)
     parts = []
-    for first in range(0, len(X), _TOGETHER):
-        part = X[first : first + _TOGETHER]
-        padded = pad_rows(part, _TOGETHER)
+    together = TOGETHER if on_accelerator() else _IN_TURN
+    for first in range(0, len(X), together):
+        part = X[first : first + together]
+        padded = pad_rows(part, together)
         merit = _merits(scene, padded, prices(padded), np.asarray(n), kernel=kernel, loss=loss, size=horizon_size(n))
         parts.append(np.asarray(merit)[: len(part)])
     return float(scene.eta), np.exp(np.concatenate(parts))
@@ -44,4 +46,4 @@ def _merits(
 
         return worth(loss, scene, seen, foreseen(loss, scene, seen, left, size), left)
 
-    return jax.lax.map(merit, jnp.arange(X.shape[0]))
+    return side_by_side(merit, jnp.arange(X.shape[0]))

@@ -1,0 +1,61 @@
+"""``python -m bench.accelerator OUT.json [SECONDS]``: time to value many candidates, on whatever JAX runs on.
+
+25 observations in 2 dimensions, a scene of 256 places, every candidate valued under its own future: open loop, two-stage and
+rollout with all 256 futures. Wall-clock seconds of one decision, the best of two after a warm-up. A measurement that would take
+longer than a minute (judged by the one before, in proportion to the candidates) is left out and said. ``JAX_PLATFORMS=cpu`` or
+``cuda`` chooses.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+CANDIDATES = (512, 2048, 8192)
+HORIZONS = (10, 30, 100)
+
+
+def main():
+    out, patience = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 3600.0
+    begun = time.perf_counter()
+    import jax
+    import numpy as np
+
+    from bench.setting import data
+    from glasses import GaussianProcess, Glasses, Rollout, TwoStage
+    from glasses.search.cascade import open_scene
+    from glasses.search.decision import Situation
+    from glasses.search.surface import gains_at
+
+    device = jax.devices()[0]
+    model = GaussianProcess(noise=0.0)
+    X, y = data(25, 2, 0)
+    situation = Situation(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 100)
+    scene = open_scene(model.kernel, situation, 256, np.random.default_rng(0))
+    points = np.random.default_rng(1).random((max(CANDIDATES), 2))
+    found = {"device": f"{device.platform}: {device.device_kind}", "jax": jax.__version__, "seconds": {}, "left out": []}
+
+    def value(loss, count, horizon):
+        start = time.perf_counter()
+        gains = gains_at(loss, model.kernel, scene, points[:count], horizon)[1]
+        assert np.all(gains > 0)
+        return time.perf_counter() - start
+
+    for horizon in HORIZONS:
+        for name, loss in (("open loop", Glasses()), ("two-stage", TwoStage()), ("rollout", Rollout(race=(256,)))):
+            value(loss, 512 if device.platform != "cpu" else 16, horizon)  # compile
+            each = None
+            for count in CANDIDATES:
+                key = f"{name}, horizon {horizon}, {count} candidates"
+                if time.perf_counter() - begun > patience or (each is not None and each * count > 60.0):
+                    found["left out"].append(key)
+                else:
+                    seconds = min(value(loss, count, horizon) for _ in range(2 if (each or 0.0) * count < 10.0 else 1))
+                    each = seconds / count
+                    found["seconds"][key] = seconds
+                    print(f"{time.perf_counter() - begun:6.0f} s  {key}: {seconds:.3g} s", flush=True)
+                out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

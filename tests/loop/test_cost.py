@@ -1,0 +1,127 @@
+import math
+
+import numpy as np
+import pytest
+from problems import hills
+
+from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, Rollout, TwoStage, minimize
+
+BOX = [(0, 1), (0, 1)]
+
+
+def suggestions(loss, **settings):
+    optimizer = Optimizer(BOX, n_initial=4, loss=loss, seed=2, noise=0.0, **settings)
+    found = []
+    while optimizer.remaining:
+        x = optimizer.ask()
+        found.append(x)
+        optimizer.tell(x, hills(x))
+    return np.array(found), optimizer
+
+
+@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), TwoStage(nodes=3), Rollout(race=(16,))], ids=str)
+def test_unit_cost_is_counting(loss):
+    """The same points to the last bit, whatever the loss."""
+    counted, _ = suggestions(loss, budget=8)
+    paid, _ = suggestions(loss, budget=8.0, cost=lambda x: 1.0)
+    np.testing.assert_array_equal(counted, paid)
+
+
+def test_the_budget_is_met_and_cheap_places_are_preferred():
+    def cost(x):
+        return 1.0 + 9.0 * x[0]
+
+    found, optimizer = suggestions(Glasses(), budget=24.0, cost=cost)
+    spent = sum(map(cost, found))
+    assert spent <= 24.0
+    assert optimizer.remaining == 0
+    assert 24.0 - spent < 1.2 * min(map(cost, found))
+    plain, _ = suggestions(Glasses(), budget=len(found))
+    assert np.mean(found[4:, 0]) < np.mean(plain[4:, 0]) + 0.05
+    message = optimizer.result().message
+    assert message.startswith("Budget spent: ")
+    assert "of 24 spent" in message
+
+
+def test_a_plan_is_what_still_fits():
+    optimizer = Optimizer(BOX, budget=16.0, cost=lambda x: 2.0, n_initial=4, loss=Glasses(), seed=2, noise=0.0)
+    assert optimizer.remaining == 8
+    for x in [[0.2, 0.2], [0.8, 0.3], [0.4, 0.9], [0.6, 0.6]]:
+        optimizer.tell(x, hills(x))
+    assert optimizer.remaining == 4
+    assert len(optimizer.plan()) == 4
+    assert len(optimizer.forecast()) == 4
+
+
+def test_tables():
+    space = {"solver": Choice(["euler", "rk4"]), "steps": Int(1, 4), "gain": Float(0, 1)}
+    table = {"solver": {"euler": 1, "rk4": 4}, "steps": 0.5}
+    optimizer = Optimizer(space, budget=30.0, cost=table, n_initial=3, loss=ExpectedLoss(), seed=0)
+    assert optimizer.remaining == math.floor(30 / 1.5)
+    optimizer.tell({"solver": "rk4", "steps": 4, "gain": 0.3}, 1.0)
+    assert optimizer.remaining == math.floor(24 / 1.5)
+    same = Optimizer(
+        space,
+        budget=30.0,
+        cost=lambda solver, steps, gain: {"euler": 1, "rk4": 4}[solver] + 0.5 * steps,
+        n_initial=3,
+        loss=ExpectedLoss(),
+        seed=0,
+    )
+    assert same.ask() == optimizer.ask() or same.remaining == optimizer.remaining
+
+
+def test_minimize_spends_money():
+    result = minimize(hills, BOX, budget=9.0, cost=lambda x: 1.5, n_initial=3, loss=ExpectedLoss(), seed=1, noise=0.0)
+    assert result.nfev == 6
+    assert result.success
+
+
+def test_what_cannot_be_paid_for_is_not_asked():
+    optimizer = Optimizer([Choice(["cheap", "dear"]), (0, 1)], budget=5.0, cost={0: {"cheap": 1.0, "dear": 100.0}}, seed=0)
+    asked = [optimizer.ask() for _ in range(5)]
+    assert {x[0] for x in asked} == {"cheap"}
+    with pytest.raises(ValueError, match="1 asked but 0 of 5"):
+        optimizer.ask()
+
+
+def test_an_end_before_the_last_penny():
+    """The cheapest configurations are done and nothing else fits."""
+    optimizer = Optimizer(
+        [Choice(list("abc"))], budget=10.0, cost={0: {"a": 1.0, "b": 2.0, "c": 50.0}}, n_initial=1, seed=0, noise=0.0
+    )
+    for name, value in (("a", 1.0), ("b", 2.0)):
+        optimizer.tell([name], value)
+    with pytest.raises(ExhaustedError, match="7 of 10 is left"):
+        optimizer.ask()
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        (lambda x: -1.0, "cost must be a positive number everywhere, got -1.0"),
+        (lambda x: 0.0, "cost must be a positive number everywhere, got 0.0"),
+        (lambda x: math.nan, "cost must be a positive number everywhere, got nan"),
+        (lambda x: "much", "cost must be a positive number everywhere, got 'much'"),
+        (3.0, "cost must be a function of the point or a table"),
+        ({}, "cost must be a function of the point or a table"),
+        ({5: 1.0}, "There is no parameter '5'"),
+        ({0: {0.5: 1.0}}, "lists values of a continuous parameter"),
+        ({0: "much"}, "a rate per unit, got 'much'"),
+        ({0: 1.0}, "cost must be a positive number everywhere"),
+    ],
+)
+def test_wrong_costs_are_refused(cost, words):
+    with pytest.raises(ValueError, match=words):
+        Optimizer([(-1, 1), (0, 1)], budget=10.0, cost=cost)
+
+
+def test_a_table_must_know_every_value():
+    with pytest.raises(ValueError, match="lacks 'b'"):
+        Optimizer([Choice(list("ab"))], budget=10.0, cost={0: {"a": 1.0}})
+
+
+@pytest.mark.parametrize("budget", [0, -1.0, math.nan, math.inf, "ten", True, None])
+def test_wrong_amounts_are_refused(budget):
+    with pytest.raises(ValueError, match="budget must be a positive number"):
+        Optimizer(BOX, budget=budget, cost=lambda x: 1.0)

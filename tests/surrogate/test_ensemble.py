@@ -1,0 +1,106 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import hills
+
+from glasses import Cascade, ExpectedLoss, GaussianProcess, Known
+from glasses.search.decision import Situation
+from glasses.surrogate.calibration import leave_one_out, trusted_horizon
+from glasses.surrogate.ensemble import theta_of
+from glasses.surrogate.fit import hyper_from, objective
+
+
+def fitted(model, n=12, seed=0, noise=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 2))
+    y = np.array([hills(x) for x in X]) + noise * rng.standard_normal(n)
+    return model.posterior(X, (y - y.mean()) / y.std())
+
+
+@pytest.mark.parametrize("noise", [None, 0.0])
+def test_members_spread_around_the_mode_as_the_density_says(noise):
+    """[eq:laplace], [eq:chain]: the mean excess of J over its least value is about half the number of free directions, as for
+    draws of a density that is normal near its mode; and nobody leaves the box."""
+    model = GaussianProcess(noise=noise, draws=64)
+    post = fitted(model)
+    members = model.doubt(post)
+    prior, fixed = model.fit.prior(2), jnp.asarray(-1.0 if noise is None else 0.0)
+
+    def deviance(hyper):
+        return objective(theta_of(hyper), post.X, post.y, post.observed, fixed, kernel=model.kernel, prior=prior, bias=False)
+
+    with jax.enable_x64(True):
+        each = np.asarray(jax.vmap(deviance)(members.hyper))
+        least = float(deviance(post.hyper))
+    free = 5 if noise is None else 4
+    excess = each - least
+    assert np.all(excess > -1e-6)
+    assert 0.25 * free < excess.mean() < 1.2 * free
+    assert len(np.unique(np.asarray(members.hyper.signal))) > 32
+    assert np.all(np.asarray(members.hyper.noise) == 0.0) == (noise is not None)
+
+
+def test_theta_and_hyperparameters_are_two_words_for_one_thing():
+    post = fitted(GaussianProcess())
+    again = hyper_from(theta_of(post.hyper), 2, jnp.asarray(-1.0), False)
+    for a, b in zip(again[:4], post.hyper[:4], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_a_decision_averages_over_the_members():
+    """[eq:doubt]: the merit is the logarithm of the mean gain, recomputed here member by member."""
+    model = GaussianProcess(noise=0.0, draws=5)
+    post = fitted(model)
+    doubt = model.doubt(post)
+    decision = Cascade().decide(
+        ExpectedLoss(), model.kernel, Situation(post, np.zeros((0, 2)), 3, doubt=doubt), np.random.default_rng(0)
+    )
+    alone = []
+    for m in range(5):
+        one = jax.tree.map(lambda a, m=m: a[m], doubt)
+        from glasses.search.cascade import open_scene
+        from glasses.search.surface import gains_at
+
+        scene = open_scene(model.kernel, Situation(one, np.zeros((0, 2)), 3), 256, np.random.default_rng(0))
+        alone.append(gains_at(ExpectedLoss(), model.kernel, scene, decision.x[None], 1)[1][0])
+    assert np.exp(decision.merit) == pytest.approx(np.mean(alone), rel=1e-6)
+    assert np.std(alone) > 0.01 * np.mean(alone)
+
+
+def test_known_hyperparameters_and_none_are_not_doubted():
+    assert GaussianProcess().doubt(fitted(GaussianProcess())) is None
+    with pytest.raises(ValueError, match="leave nothing to draw"):
+        GaussianProcess(fit=Known(0.2), noise=0.0, draws=3)
+    with pytest.raises(ValueError, match="draws must be a whole number"):
+        GaussianProcess(draws=-1)
+
+
+def test_leave_one_out_is_leaving_one_out():
+    """[eq:loo]: against refitting nothing and predicting each observation from the others."""
+    from glasses import tiny
+
+    post = fitted(GaussianProcess(noise=0.1), n=8, noise=0.1)
+    z = np.asarray(leave_one_out(post))
+    assert np.all(z[8:] == 0)
+    hyper, X, y = post.hyper, np.asarray(post.X)[:8], np.asarray(post.y)[:8]
+    from glasses.surrogate.posterior import observed_covariance
+
+    with jax.enable_x64(True):
+        K = np.asarray(observed_covariance(GaussianProcess().kernel, hyper, jnp.asarray(X), jnp.asarray(8)))
+    assert tiny is not None
+    c = float(hyper.mean)
+    for i in range(8):
+        rest = np.arange(8) != i
+        w = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, i])
+        exact = (y[i] - c - w @ (y[rest] - c)) / np.sqrt(K[i, i] - w @ K[rest, i])
+        assert z[i] == pytest.approx(exact, rel=1e-6)
+
+
+def test_a_model_that_is_too_sure_plans_less_far():
+    """[eq:guard]: the horizon falls as the squared errors grow, and never below one."""
+    post = fitted(GaussianProcess(noise=0.0), n=20)
+    assert trusted_horizon(post, 20) == 20
+    surer = post._replace(alpha=np.asarray(post.alpha) * 4.0)
+    assert 1 <= trusted_horizon(surer, 20) < 12
+    assert trusted_horizon(post._replace(alpha=np.asarray(post.alpha) * 1e3), 20) == 1
