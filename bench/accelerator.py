@@ -1,9 +1,9 @@
-"""``python -m bench.accelerator OUT.json [SECONDS]``: time to value many candidates, on whatever JAX runs on.
+"""``python -m bench.accelerator [FILE.json [SECONDS]]``: time to value many candidates, on whatever JAX runs on.
 
 25 observations in 2 dimensions, a scene of 256 places, every candidate valued under its own future: open loop, two-stage and
 rollout with all 256 futures. Wall-clock seconds of one decision, the best of two after a warm-up. A measurement that would take
 longer than a minute (judged by the one before, in proportion to the candidates) is left out and said. ``JAX_PLATFORMS=cpu`` or
-``cuda`` chooses.
+``cuda`` chooses; what is measured is added to the file (docs/accelerator.json) under the name of the platform.
 """
 
 import json
@@ -16,7 +16,8 @@ HORIZONS = (10, 30, 100)
 
 
 def main():
-    out, patience = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 3600.0
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs" / "accelerator.json"
+    patience = float(sys.argv[2]) if len(sys.argv) > 2 else 3600.0
     begun = time.perf_counter()
     import jax
     import numpy as np
@@ -33,7 +34,9 @@ def main():
     situation = Situation(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 100)
     scene = open_scene(model.kernel, situation, 256, np.random.default_rng(0))
     points = np.random.default_rng(1).random((max(CANDIDATES), 2))
-    found = {"device": f"{device.platform}: {device.device_kind}", "jax": jax.__version__, "seconds": {}, "left out": []}
+    every = json.loads(out.read_text()) if out.exists() else {}
+    found = {"device": device.device_kind, "jax": jax.__version__, "seconds": {}, "left out": []}
+    every[device.platform] = found
 
     def value(loss, count, horizon):
         start = time.perf_counter()
@@ -54,7 +57,7 @@ def main():
                     each = seconds / count
                     found["seconds"][key] = seconds
                     print(f"{time.perf_counter() - begun:6.0f} s  {key}: {seconds:.3g} s", flush=True)
-                out.write_text(json.dumps(found, indent=1) + "\n")
+                out.write_text(json.dumps(every, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The page and the figure made from the measured numbers."""
 
+import json
 from pathlib import Path
 
 
@@ -35,6 +36,9 @@ def write(found: dict, folder: Path) -> None:
         )
     if "study" in found:
         parts.append(_study(found["study"]))
+    accelerator = folder / "accelerator.json"
+    if accelerator.exists():
+        parts.append(_accelerator(json.loads(accelerator.read_text())))
     (folder / "benchmarks.md").write_text("\n\n".join(parts) + "\n")
 
 
@@ -79,6 +83,27 @@ def _study(found: dict) -> str:
         + _table(["", "seconds", "against the engine"], rows)
         + "\n\nCommands from the shell, from start to end, compiled programs in the cache.\n\n"
         + _table(["command", "seconds"], shell)
+    )
+
+
+def _accelerator(found: dict) -> str:
+    cases = list(dict.fromkeys(key for each in found.values() for key in (*each["seconds"], *each["left out"])))
+    kinds = dict.fromkeys(key.rsplit(", ", 1)[0] for key in cases)
+    counts = dict.fromkeys(key.rsplit(", ", 1)[1] for key in cases)
+
+    def cell(key: str) -> str:
+        slow, fast = (found[name]["seconds"].get(key) for name in ("cpu", "gpu"))
+        shown = [f"{seconds:.3g}" if seconds else "left out" for seconds in (slow, fast)]
+        return " / ".join(shown) + (f" ({slow / fast:.0f}x)" if slow and fast else "")
+
+    rows = [[kind, *(cell(f"{kind}, {count}") for count in counts)] for kind in kinds]
+    gpu, cpu = found["gpu"], found["cpu"]
+    return (
+        "## On a GPU\n\nWall seconds to value every candidate, CPU / GPU: 25 observations in 2 dimensions, 256 places, rollout "
+        f"with all 256 futures. GPU: {gpu['device']} (JAX {gpu['jax']}); CPU: {cpu['device']} (JAX {cpu['jax']}). The same "
+        "program: candidates are valued one after the other on a CPU and 512 side by side on a GPU. Left out: what would have "
+        "taken more than a minute or came after the time set for the CPU. Made by `python -m bench.accelerator`.\n\n"
+        + _table(["loss", *counts], rows)
     )
 
 

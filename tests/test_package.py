@@ -15,9 +15,10 @@ SOURCES = sorted((ROOT / "src" / "glasses").rglob("*.py"))
 
 def test_public_names():
     names = """
-        EP MAP QMC Cascade Choice Direct ExhaustedError ExpectedLoss Failure Float GaussianProcess Glasses Int Known
-        KrigingBeliever LocalPenalization LowerConfidenceBound Matern52 MaximumLikelihood Optimizer Plan
-        ProbabilityOfImprovement Recommendation Result SquaredExponential TwoStage default expected_min minimize paper
+        EP MAP QMC Cascade Choice DeterminantalPoints Direct ExhaustedError ExpectedLoss Failure Float Forecast
+        GaussianProcess Glasses Int Known KrigingBeliever LocalPenalization LowerConfidenceBound Marginalized Matern52
+        MaximumLikelihood Optimizer Plan ProbabilityOfImprovement Recommendation Result Rollout SquaredExponential
+        ThompsonPaths TwoStage default expected_min minimize paper
     """
     assert sorted(glasses.__all__) == sorted(names.split())
     assert all(hasattr(glasses, name) for name in glasses.__all__)

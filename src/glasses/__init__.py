@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from glasses.loop.ledger import ExhaustedError, Failure
     from glasses.loop.minimize import minimize
     from glasses.loop.optimizer import Optimizer
-    from glasses.loop.result import Plan, Recommendation, Result
+    from glasses.loop.result import Forecast, Plan, Recommendation, Result
     from glasses.parameters import Choice, Float, Int
     from glasses.presets import default, paper
     from glasses.search.cascade import Cascade
@@ -43,6 +43,7 @@ __all__ = [
     "ExpectedLoss",
     "Failure",
     "Float",
+    "Forecast",
     "GaussianProcess",
     "Glasses",
     "Int",
@@ -80,7 +81,7 @@ _HOMES = {
     "loop.ledger": ("ExhaustedError", "Failure"),
     "loop.minimize": ("minimize",),
     "loop.optimizer": ("Optimizer",),
-    "loop.result": ("Plan", "Recommendation", "Result"),
+    "loop.result": ("Forecast", "Plan", "Recommendation", "Result"),
     "parameters": ("Choice", "Float", "Int"),
     "presets": ("default", "paper"),
     "search.cascade": ("Cascade",),

@@ -82,7 +82,9 @@ def test_against_playing_on_functions_drawn_from_the_model():
     assert np.all(np.abs(gain.mean(axis=0) - np.asarray(found.gain)) < 4.5 * error + 1e-9)
     below = (gain <= np.asarray(found.most) + 1e-9).mean(axis=0)
     above = (gain >= np.asarray(found.least) - 1e-9).mean(axis=0)
-    assert np.all(np.abs(below - 0.9) < 0.06)
+    some = np.asarray(found.most) > 1e-6  # where nothing may be gained more often than not, the quantile is an atom
+    assert some.sum() >= 6
+    assert np.all(np.abs(below - 0.9)[some] < 0.06)
     assert np.all(above > 0.84)
     paths = np.random.default_rng(9).multivariate_normal(np.asarray(scene.mu), np.asarray(scene.cov), size=4000, method="eigh")
     all_seeing = np.maximum(float(scene.eta) - paths.min(axis=1), 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
 import numpy as np
@@ -16,8 +16,11 @@ from scipy.stats import qmc
 
 from glasses.acquisition.myopic import ExpectedLoss, LowerConfidenceBound, ProbabilityOfImprovement
 from glasses.campaign.protocols import Protocol
+from glasses.lookahead.determinantal import DeterminantalPoints
 from glasses.lookahead.loss import Loss
-from glasses.lookahead.losses import TwoStage
+from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
+from glasses.lookahead.oracles import ThompsonPaths
+from glasses.lookahead.rollout import Rollout
 from glasses.loop.optimizer import Optimizer
 from glasses.problems import Problem
 
@@ -47,7 +50,8 @@ class Player(Interface):
 class Ours:
     """An optimiser of this library."""
 
-    def __init__(self, start: Start, loss: Loss) -> None:
+    def __init__(self, start: Start, loss: Loss, *, draws: int = 0, guarded: bool = False) -> None:
+        model, search = start.protocol.model(start.problem), start.protocol.search
         self.optimizer = Optimizer(
             start.problem.bounds,
             budget=start.budget,
@@ -55,8 +59,8 @@ class Ours:
             x0=start.X,
             y0=start.y,
             loss=loss,
-            model=start.protocol.model(start.problem),
-            search=start.protocol.search,
+            model=replace(model, draws=draws) if draws else model,
+            search=replace(search, guarded=True) if guarded else search,
             seed=start.seed,
         )
 
@@ -132,6 +136,13 @@ METHODS = {
     "el-10": Method(_ahead(10), "EL-10"),
     "glasses": Method(_ahead(None), "GLASSES"),
     "two-stage": Method(lambda start: Ours(start, TwoStage()), "two-stage"),
+    "glasses-dpp": Method(lambda start: Ours(start, Glasses(DeterminantalPoints())), "GLASSES, DPP"),
+    "marginal-dpp": Method(lambda start: Ours(start, Marginalized()), "marginal, DPP"),
+    "marginal-ts": Method(lambda start: Ours(start, Marginalized(ThompsonPaths())), "marginal, Thompson"),
+    "rollout": Method(lambda start: Ours(start, Rollout()), "rollout"),
+    "el-doubt": Method(lambda start: Ours(start, ExpectedLoss(), draws=8), "EL, doubt"),
+    "two-stage-doubt": Method(lambda start: Ours(start, TwoStage(nodes=5), draws=4), "two-stage, doubt"),
+    "two-stage-guarded": Method(lambda start: Ours(start, TwoStage(), guarded=True), "two-stage, guarded"),
     "random": Method(_random, "random"),
     "sobol": Method(_sobol, "Sobol"),
     "botorch-logei": Method(_peer("botorch-logei"), "BoTorch LogEI", _BOTORCH),

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from glasses.parameters import Choice
-from glasses.search.recommend import even_steps
 from glasses.space import Space, all_raw
 from glasses.unknown import unknown
 
@@ -25,6 +24,8 @@ class Cost:
     """
 
     def __init__(self, space: Space, given: Any) -> None:
+        from glasses.search.recommend import even_steps  # numerics: not before they are needed
+
         self.space = space
         self._function = given if callable(given) else self._table(given)
         self._kept: dict[bytes, float] = {}

@@ -264,7 +264,11 @@ class Optimizer:
                 raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
             n = int(new)
         self._check_not_exhausted()
-        x = self.space.to_unit(self._next())
+        return self.prospect(self._next(), n)
+
+    def prospect(self, x: np.ndarray, n: int) -> Forecast:
+        """``forecast`` of n evaluations of which the first is at the raw point x."""
+        x = self.space.to_unit(x)
         known, kernel = self._known, self.model.kernel
 
         def foretold() -> Foretold:
@@ -273,7 +277,7 @@ class Optimizer:
             price = None if situation.price is None else situation.price(x[None])[0]
             return foretell(scene, x, price, np.asarray(n), kernel=kernel, size=horizon_size(n))
 
-        found = known.once("forecast", (*known.moment(), self.loss, self.search, n), foretold)
+        found = known.once("forecast", (*known.moment(), x.tobytes(), n), foretold)
         centre, scale = known.units()
         return Forecast.of(found, n, centre, scale)
 
