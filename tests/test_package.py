@@ -18,6 +18,8 @@ def test_public_names():
         EP MAP QMC Cascade Choice Direct ExhaustedError ExpectedLoss Failure Float GaussianProcess Glasses Int Known
         KrigingBeliever LocalPenalization LowerConfidenceBound Matern52 MaximumLikelihood Optimizer Plan
         ProbabilityOfImprovement Recommendation Result SquaredExponential TwoStage default expected_min minimize paper
+        NoGain Price Target
+        DeterminantalPoints Marginalized Rollout ThompsonPaths
     """
     assert sorted(glasses.__all__) == sorted(names.split())
     assert all(hasattr(glasses, name) for name in glasses.__all__)
