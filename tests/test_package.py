@@ -17,8 +17,8 @@ def test_public_names():
     names = """
         EP MAP QMC Cascade Choice DeterminantalPoints Direct ExhaustedError ExpectedLoss Failure Float Forecast
         GaussianProcess Glasses Int Known KrigingBeliever LocalPenalization LowerConfidenceBound Marginalized Matern52
-        MaximumLikelihood Optimizer Plan ProbabilityOfImprovement Recommendation Result Rollout SquaredExponential
-        ThompsonPaths TwoStage default expected_min minimize paper
+        MaximumLikelihood NoGain Optimizer Plan Price ProbabilityOfImprovement Recommendation Result Rollout SquaredExponential
+        Target ThompsonPaths TwoStage default expected_min minimize paper
     """
     assert sorted(glasses.__all__) == sorted(names.split())
     assert all(hasattr(glasses, name) for name in glasses.__all__)

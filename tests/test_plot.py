@@ -4,7 +4,8 @@ from problems import hills
 
 from glasses import ExpectedLoss, Optimizer
 from glasses.demo import pendulum
-from glasses.plot import draw_run, run_data
+from glasses.loop.result import Forecast
+from glasses.plot import draw_forecast, draw_run, forecast_data, run_data
 
 
 def some_run(n=6):
@@ -33,6 +34,39 @@ def test_the_picture_is_written(tmp_path):
     optimizer = some_run()
     draw_run([("now", run_data(optimizer, optimizer.plan())), ("end", run_data(optimizer))], tmp_path / "new" / "run.png")
     assert (tmp_path / "new" / "run.png").stat().st_size > 10_000
+
+
+def a_forecast():
+    return Forecast(
+        best=1.0,
+        expected=np.array([0.5, 0.25]),
+        low=np.array([0.0, -0.5]),
+        high=np.array([1.0, 0.75]),
+        open_loop=np.array([0.5, 0.375]),
+        clairvoyant=0.125,
+    )
+
+
+def test_the_numbers_of_a_forecast():
+    """In the sense of the user: of a study that maximises everything is turned round, and the band with it."""
+    down, up = forecast_data(a_forecast()), forecast_data(a_forecast(), maximize=True)
+    np.testing.assert_array_equal(down.k, [1, 2])
+    np.testing.assert_array_equal(down.expected, [0.5, 0.25])
+    np.testing.assert_array_equal(np.stack([down.low, down.high]), [[0.0, -0.5], [1.0, 0.75]])
+    assert (down.best, down.clairvoyant) == (1.0, 0.125)
+    np.testing.assert_array_equal(np.stack([up.low, up.high]), [[-1.0, -0.75], [0.0, 0.5]])
+    np.testing.assert_array_equal(up.expected, [-0.5, -0.25])
+    np.testing.assert_array_equal(up.open_loop, [-0.5, -0.375])
+    assert (up.best, up.clairvoyant) == (-1.0, -0.125)
+
+
+def test_a_forecast_in_words():
+    assert str(a_forecast()) == "1 more evaluation is expected to buy 0.5, the next 1 0.25."
+
+
+def test_the_picture_of_a_forecast_is_written(tmp_path):
+    draw_forecast(forecast_data(a_forecast(), maximize=True), tmp_path / "new" / "forecast.png", "$odd_title")
+    assert (tmp_path / "new" / "forecast.png").stat().st_size > 10_000
 
 
 def test_pictures_that_cannot_be_drawn_say_why():

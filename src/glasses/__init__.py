@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from glasses.loop.minimize import minimize
     from glasses.loop.optimizer import Optimizer
     from glasses.loop.result import Forecast, Plan, Recommendation, Result
+    from glasses.loop.stopping import NoGain, Price, Target
     from glasses.parameters import Choice, Float, Int
     from glasses.presets import default, paper
     from glasses.search.cascade import Cascade
@@ -54,13 +55,16 @@ __all__ = [
     "Marginalized",
     "Matern52",
     "MaximumLikelihood",
+    "NoGain",
     "Optimizer",
     "Plan",
+    "Price",
     "ProbabilityOfImprovement",
     "Recommendation",
     "Result",
     "Rollout",
     "SquaredExponential",
+    "Target",
     "ThompsonPaths",
     "TwoStage",
     "default",
@@ -82,6 +86,7 @@ _HOMES = {
     "loop.minimize": ("minimize",),
     "loop.optimizer": ("Optimizer",),
     "loop.result": ("Forecast", "Plan", "Recommendation", "Result"),
+    "loop.stopping": ("NoGain", "Price", "Target"),
     "parameters": ("Choice", "Float", "Int"),
     "presets": ("default", "paper"),
     "search.cascade": ("Cascade",),

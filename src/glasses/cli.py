@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   glasses new study.toml                         a study file to start from, which runs as it is
   glasses run study.toml                         evaluate until its budget is spent; again to go on
   glasses show study.toml                        state, best, recommended, plan
+  glasses forecast study.toml                    what the rest of the budget is expected to buy
   glasses ask study.toml                         the next experiment, for a person at a bench
   glasses demo                                   tune a simulated controller in 30 evaluations
   glasses paper all                              the paper's figures and tables from the stored results

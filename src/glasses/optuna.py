@@ -40,6 +40,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.checks import LARGEST, checked_seed, whole
 from glasses.loop.ledger import ExhaustedError
+from glasses.loop.stopping import Criterion, Target, for_maximizing, is_criterion
 from glasses.parameters import Choice, Float, Int, Parameter
 from glasses.space import Space
 
@@ -281,6 +282,37 @@ class GlassesSampler(BaseSampler):
             return self._stale_after
         longest = max((each.duration.total_seconds() for each in trials if each.duration is not None), default=math.inf)
         return max(60.0, 10.0 * longest)
+
+
+class StopWhen:
+    """A callback that ends ``study.optimize`` when a criterion is met, for studies with a ``GlassesSampler``.
+
+    ``study.optimize(objective, n_trials=50, callbacks=[StopWhen(Price(0.01) | Target(0.5))])``: prices and targets in the units
+    of the study's values; the target of a study that maximises is reached from below. The reason is logged. Trials that run
+    beside it are finished.
+    """
+
+    def __init__(self, criterion: Criterion) -> None:
+        if not is_criterion(criterion):
+            raise ValueError(f"StopWhen needs a criterion such as {Target(0.5)!r}, got {criterion!r}.")
+        self.criterion = criterion
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        sampler = study.sampler
+        if not isinstance(sampler, GlassesSampler):
+            raise ValueError(
+                f"StopWhen needs a study with a GlassesSampler, got {type(sampler).__name__}: "
+                "optuna.create_study(sampler=GlassesSampler(budget=...))."
+            )
+        if study._stop_flag or not sampler._shared(study):
+            return
+        upwards = study.direction == StudyDirection.MAXIMIZE
+        with sampler._lock:  # threads take turns, as in deciding
+            optimizer = sampler.optimizer(study)
+            reason = (for_maximizing(self.criterion) if upwards else self.criterion).reason(optimizer)
+        if reason is not None:
+            _logger.info(f"{reason} {optimizer.remaining} of {sampler.budget} trials are saved.")
+            study.stop()
 
 
 def is_lost(trial: FrozenTrial) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glasses.loop.optimizer import Optimizer
-from glasses.loop.result import Plan
+from glasses.loop.result import Forecast, Plan
 from glasses.parameters import Choice
 
 
@@ -243,3 +243,56 @@ def _draw_slice(axis: Any, each: Slice, data: OverviewData) -> None:
     axis.set_ylim(low, high)
     axis.set_xlabel(each.name, parse_math=False)
     axis.set_ylabel("value")
+
+
+@dataclass(frozen=True)
+class ForecastData:
+    """The best value after k more evaluations, in the user's units and sense; one entry per k."""
+
+    k: np.ndarray  # (n,) 1, 2, ..., n
+    best: float  # now
+    expected: np.ndarray  # (n,)
+    low: np.ndarray  # (n,) lower end of the 80 % band
+    high: np.ndarray  # (n,) upper end
+    open_loop: np.ndarray  # (n,) a plan fixed now: the best policy does at least as well
+    clairvoyant: float  # somebody who knew the function: nobody does better
+
+
+def forecast_data(forecast: Forecast, *, maximize: bool = False) -> ForecastData:
+    """Everything ``draw_forecast`` shows. ``maximize``: the optimiser was told negated values."""
+    sign = -1.0 if maximize else 1.0
+    low, high = (-forecast.high, -forecast.low) if maximize else (forecast.low, forecast.high)
+    return ForecastData(
+        k=np.arange(1, len(forecast) + 1),
+        best=sign * forecast.best,
+        expected=sign * forecast.expected,
+        low=low,
+        high=high,
+        open_loop=sign * forecast.open_loop,
+        clairvoyant=sign * forecast.clairvoyant,
+    )
+
+
+def draw_forecast(data: ForecastData, path: Path, title: str = "") -> None:
+    """The expected best value against the number of further evaluations, with its band and its bounds."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axis = plt.subplots(figsize=(6.4, 4.2), constrained_layout=True)
+    k = np.append(0, data.k)
+    expected, low, high, fixed = (np.append(data.best, each) for each in (data.expected, data.low, data.high, data.open_loop))
+    axis.fill_between(k, low, high, color="tab:blue", alpha=0.15, linewidth=0, label="80 % band")
+    axis.plot(k, expected, color="tab:blue", marker="o", markersize=3, label="expected best")
+    axis.plot(k, fixed, color="tab:red", linewidth=0.9, label="expected, by a plan fixed now")
+    axis.axhline(data.clairvoyant, color="tab:green", linewidth=0.9, label="expected, knowing the function")
+    axis.axhline(data.best, color="0.3", linewidth=1, linestyle=":", label="best now")
+    axis.set(xlabel="more evaluations", ylabel="best value", xlim=(0, k[-1]))
+    axis.set_title(title, parse_math=False)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.legend(fontsize=8, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)

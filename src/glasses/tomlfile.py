@@ -48,4 +48,4 @@ class TomlFile:
                 return number
             if here == f"{table}.{key}".strip("."):
                 return number
-        return begins
+        return begins if table == "" or seen >= index else self.line(table)  # a table within one line

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from glasses import Choice, Float, Int
+from glasses import Choice, Float, Int, NoGain, Price, Target
 from glasses.study.file import read_study
 from glasses.study.objective import Command, PythonFunction
 from glasses.study.template import write_study
@@ -41,6 +41,11 @@ high = 8
 
 [parameters.solver]
 choices = ["euler", 4, true]
+
+[stop]
+price = 0.25
+target = 3
+no_gain = 0.01
 """
 
 
@@ -62,6 +67,7 @@ def test_everything_that_can_be_said(tmp_path):
     assert study.storage == f"sqlite:///{tmp_path}/data/results.db"
     assert (study.maximize, study.budget, study.seed, study.n_initial, study.noise) == (True, 30, 7, 5, 0.1)
     assert (study.planner, study.count_failures, study.retries, study.heartbeat) == ("glasses", False, 0, 5)
+    assert study.stop == Target(3, maximize=True) | Price(0.25) | NoGain(0.01)
     assert isinstance(study.objective, Command)
     assert study.objective.timeout == 60
     assert study.objective.folder == tmp_path
@@ -71,6 +77,9 @@ def test_the_least_that_can_be_said(tmp_path):
     study = read_study(write(tmp_path, "budget = 3\n[parameters]\nx = [0, 1]"))
     assert study.name == "study"
     assert study.objective is None
+    assert study.stop is None
+    for line, criterion in (("no_gain = true", NoGain()), ("no_gain = false", None), ("target = 3", Target(3))):
+        assert read_study(write(tmp_path, f"budget = 3\nstop = {{ {line} }}\n[parameters]\nx = [0, 1]")).stop == criterion
     assert study.storage == f"sqlite:///{tmp_path}/study.db"
     assert study.seed == read_study(write(tmp_path, "budget = 9\n[parameters]\nx = [0, 1]")).seed
     assert study.seed != read_study(write(tmp_path, "name = 'b'\nbudget = 3\n[parameters]\nx = [0, 1]")).seed
@@ -145,6 +154,14 @@ BASE = 'budget = 5\n[objective]\ncommand = "sim {x}"\n[parameters]\nx = [0, 1]\n
         (BASE.replace("[0, 1]", "{ choices = ['a', 'b'], low = 3 }"), "has nothing else"),
         (BASE.replace("x = ", "'x y' = "), "names are made of letters"),
         (BASE.replace("x = ", "value = "), "has a meaning of its own"),
+        (f"{BASE}[stop]\nprice = 0", r"line 7, key 'price': price must be a positive number .* got 0: say what"),
+        (f"{BASE}[stop]\nprice = 1\ntarget = nan", r"line 8, key 'target': target must be a finite number .* got nan"),
+        (f"{BASE}[stop]\ntarget = 'low'", "key 'target': target must be a finite number .* got 'low'"),
+        (f"{BASE}[stop]\nno_gain = 2", "key 'no_gain': share must be a number between 0 and 1, got 2"),
+        (f"{BASE}[stop]\nprize = 2", r"line 7, key 'prize': There is no key 'prize'; known, nearest first: price"),
+        (f"{BASE}[stop]", r"line 6, key 'stop': expected a table with at least one of price, target, no_gain"),
+        (f"stop = 3\n{BASE}", "line 1, key 'stop': expected a table"),
+        (f"seed = 1\nstop = {{ price = -1 }}\n{BASE}", "line 2, key 'price': price must be a positive number"),
     ],
 )
 def test_refusals(tmp_path, text, sentence):

@@ -15,8 +15,8 @@ from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
-from glasses import Cascade, ExpectedLoss, Optimizer
-from glasses.optuna import LOST, POINT, TURN, GlassesSampler, distribution_of, parameter_of
+from glasses import Cascade, ExpectedLoss, NoGain, Optimizer, Price, Target
+from glasses.optuna import LOST, POINT, TURN, GlassesSampler, StopWhen, distribution_of, parameter_of
 from glasses.parameters import Choice, Float, Int
 
 SPACE = {"x": FloatDistribution(0.0, 1.0), "k": IntDistribution(0, 9)}
@@ -239,6 +239,69 @@ def test_more_pending_trials_than_can_be_planned_for():
     for k in range(140):
         study.enqueue_trial({"x": k / 140, "k": k % 10})
     assert len(study.sampler.optimizer(study).pending) == 128
+
+
+LINE = {"x": FloatDistribution(0.0, 1.0)}
+
+
+def line_sampler(**settings):
+    return sampler(**{"search_space": LINE, "budget": 10, "n_initial": 3, "noise": 0.0, **settings})
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["minimize", "maximize"])
+@pytest.mark.parametrize(
+    ("criterion", "least", "most", "words"),
+    [
+        (lambda sign: Price(1e6), 3, 3, "No further evaluations are expected to be worth 1e+06 each"),
+        (lambda sign: Price(1e-12), 10, 10, None),
+        (lambda sign: Target(sign * -1.0) | NoGain(1e-9), 4, 9, "has reached the target"),
+        (lambda sign: Target(sign * -9.0) & Price(1e6), 10, 10, None),
+    ],
+    ids=["dear", "cheap", "reached", "never"],
+)
+def test_a_callback_stops_a_study(criterion, least, most, words, sign, caplog):
+    """The same run in both directions, ended by the criterion in the units and the sense of the study."""
+    study = optuna.create_study(direction="minimize" if sign > 0 else "maximize", sampler=line_sampler())
+    optuna.logging.enable_propagation()
+    try:
+        with caplog.at_level("INFO", logger="glasses.optuna"):
+            study.optimize(
+                lambda trial: sign * ((trial.suggest_float("x", 0, 1) - 0.7) ** 2 * 10 - 1.01),
+                n_trials=10,
+                callbacks=[StopWhen(criterion(sign))],
+            )
+    finally:
+        optuna.logging.disable_propagation()
+    assert least <= len(study.trials) <= most
+    said = [each.message for each in caplog.records if "are saved" in each.message]
+    assert len(said) == (0 if words is None else 1)
+    if words is not None:
+        assert words in said[0]
+        assert said[0].endswith(f" {10 - len(study.trials)} of 10 trials are saved.")
+    if words == "has reached the target":
+        assert sign * study.best_value <= -1.0
+        assert all(sign * trial.value > -1.0 for trial in study.trials[:-1])
+        assert f"The best value, {study.best_value:.6g}, has reached the target, {-sign}." in said[0]
+
+
+def test_a_callback_beside_failures_and_threads():
+    study = optuna.create_study(sampler=line_sampler(search_space=None))
+
+    def objective(trial):
+        if trial.number == 0:
+            raise ValueError  # before any parameter is known
+        return trial.suggest_float("x", 0, 1)
+
+    study.optimize(objective, n_trials=10, n_jobs=2, catch=ValueError, callbacks=[StopWhen(Target(1.0))])
+    assert 2 <= len(study.trials) <= 4
+
+
+def test_a_callback_where_it_does_not_belong():
+    with pytest.raises(ValueError, match=r"StopWhen needs a criterion such as Target.*got 0\.5"):
+        StopWhen(0.5)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    with pytest.raises(ValueError, match="needs a study with a GlassesSampler, got RandomSampler"):
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2, callbacks=[StopWhen(Target(0.5))])
 
 
 @pytest.mark.parametrize(

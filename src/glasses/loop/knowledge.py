@@ -34,7 +34,8 @@ class Knowledge:
         """``make()``, remembered until the key changes."""
         key = (what, *key)
         if key not in self._cache:
-            self._cache = {k: v for k, v in self._cache.items() if k[0] != what} | {key: make()}
+            made = make()  # before anything is dropped: it may remember things of its own
+            self._cache = {k: v for k, v in self._cache.items() if k[0] != what} | {key: made}
         return self._cache[key]
 
     def moment(self) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from glasses.loop.checks import values_of, whole
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
+from glasses.loop.stopping import Criterion, Price, is_criterion
 from glasses.search.decision import Search
 from glasses.surrogate.fit import GaussianProcess
 
@@ -36,6 +37,7 @@ def minimize(
     model: GaussianProcess | None = None,
     search: Search | None = None,
     seed: int | None = None,
+    stop: Criterion | None = None,
     callback: Callable[..., Any] | None = None,
     verbose: bool = False,
 ) -> Result:
@@ -43,9 +45,11 @@ def minimize(
 
     ``fun(x)`` gets an array (a list, if some parameters are not floats), or ``fun(**params)`` when the bounds have names.
     ``executor`` with ``workers``: any ``concurrent.futures.Executor``; as many evaluations run side by side, each decided with
-    the others as pending, and a slow one holds nobody up. ``callback`` is called after each evaluation with the result so far
-    (as ``intermediate_result`` if it has such a parameter, like SciPy's) and stops the run by raising ``StopIteration``.
-    ``verbose`` prints one line per evaluation. The other arguments are those of ``Optimizer``.
+    the others as pending, and a slow one holds nobody up. ``stop``: a criterion, such as ``Price(0.1) | Target(0)``; once it is
+    met nothing new is begun, what is under way is awaited and kept, and the result has status 5 with the reason as its message.
+    ``callback`` is called after each evaluation with the result so far (as ``intermediate_result`` if it has such a parameter,
+    like SciPy's) and stops the run by raising ``StopIteration``. ``verbose`` prints one line per evaluation. The other
+    arguments are those of ``Optimizer``.
 
     An evaluation that raises (one of ``catch``) or does not return a finite number has failed: it is kept in ``failures``,
     costs budget (unless ``count_failures=False``), keeps the search away from its surroundings and does not end the run.
@@ -65,14 +69,17 @@ def minimize(
         search=search,
         seed=seed,
     )
+    if stop is not None and not is_criterion(stop):
+        raise ValueError(f"stop must be a criterion such as {Price(0.1)!r}, got {stop!r}.")
+    end = _End(optimizer, stop)
     if executor is None:
         if workers is not None:
             raise ValueError(f"workers = {workers!r} needs an executor: executor=concurrent.futures.ProcessPoolExecutor().")
-        outcomes = _one_by_one(optimizer, fun)
+        outcomes = _one_by_one(optimizer, fun, end)
     else:
         if not callable(getattr(executor, "submit", None)):
             raise ValueError(f"executor must be a concurrent.futures.Executor, got {executor!r}.")
-        outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1))
+        outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1), end)
     report = Table(optimizer) if verbose else None
     try:
         for batch in outcomes:
@@ -97,7 +104,22 @@ def minimize(
         raise
     finally:
         outcomes.close()
+    if end.reason is not None:
+        return _ended(optimizer, 5, end.reason)
     return _ended(optimizer, 3, str(_exhaustion(optimizer))) if optimizer.remaining else optimizer.result()
+
+
+class _End:
+    """Whether something new may still be begun; once a criterion is met that remains so, with its reason."""
+
+    def __init__(self, optimizer: Optimizer, criterion: Criterion | None) -> None:
+        self.optimizer, self.criterion = optimizer, criterion
+        self.reason: str | None = None
+
+    def reached(self) -> bool:
+        if self.reason is None and self.criterion is not None and self.optimizer.remaining:
+            self.reason = self.criterion.reason(self.optimizer)
+        return self.reason is not None or self.optimizer.remaining == 0
 
 
 class Outcome(NamedTuple):
@@ -112,8 +134,8 @@ def _evaluate(fun: Callable[..., Any], x: Any) -> Any:
     return fun(**x) if isinstance(x, dict) else fun(x)
 
 
-def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any]) -> Generator[list[Outcome]]:
-    while optimizer.remaining:
+def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any], end: _End) -> Generator[list[Outcome]]:
+    while not end.reached():
         try:
             x = optimizer.ask()
         except ExhaustedError:
@@ -125,12 +147,14 @@ def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any]) -> Generator[list
         yield [outcome]
 
 
-def _side_by_side(optimizer: Optimizer, fun: Callable[..., Any], executor: Executor, workers: int) -> Generator[list[Outcome]]:
+def _side_by_side(
+    optimizer: Optimizer, fun: Callable[..., Any], executor: Executor, workers: int, end: _End
+) -> Generator[list[Outcome]]:
     running: dict[Future[Any], Any] = {}
     more = True
     try:
         while True:
-            while more and optimizer.remaining and len(running) < workers:
+            while more and len(running) < workers and not end.reached():
                 try:
                     x = optimizer.ask()
                 except ExhaustedError:
@@ -208,7 +232,7 @@ def _call(callback: Callable[..., Any], result: Result) -> None:
 
 def _ended(optimizer: Optimizer, status: int, message: str) -> Result:
     result = optimizer.result()
-    result.success, result.status, result.message = status == 3, status, message
+    result.success, result.status, result.message = status in (3, 5), status, message
     return result
 
 

@@ -114,7 +114,6 @@ class Forecast:
         """In words: what the first half of the evaluations is expected to buy, and what the second."""
         n, gain = len(self), self.gain
         half = n // 2
-        if half == 0:
-            return f"1 more evaluation is expected to buy {gain[-1]:.3g}."
-        rest = gain[-1] - gain[half - 1]
-        return f"{half} more evaluations are expected to buy {gain[half - 1]:.3g}, the next {n - half} {rest:.3g}."
+        first = gain[max(half, 1) - 1]
+        words = f"{max(half, 1)} more {'evaluations are' if half > 1 else 'evaluation is'} expected to buy {first:.3g}"
+        return f"{words}, the next {n - half} {gain[-1] - first:.3g}." if half else f"{words}."

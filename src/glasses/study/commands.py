@@ -1,4 +1,5 @@
-"""The commands of a study: ``glasses new, run, worker, ask, tell, show, plot, export``. Imports are made when one is called."""
+"""The commands of a study: ``glasses new, run, worker, ask, tell, show, forecast, plot, export``. Imports are made when one is
+called."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +89,18 @@ def add_study_commands(commands: Any) -> None:
     )
     show.add_argument("--no-plan", action="store_true", help="leave out what needs the model: quicker")
     _format(show, "table", "json")
+
+    forecast = add(
+        "forecast",
+        "what the rest of the budget is expected to buy",
+        "  glasses forecast study.toml\n"
+        "  glasses forecast study.toml --steps 10 --out forecast.png\n"
+        "  glasses forecast study.toml --format json | jq .words",
+        _on_study(_forecast, writing=False),
+    )
+    forecast.add_argument("--steps", type=int, metavar="K", help="look K evaluations ahead (default: all that are left)")
+    forecast.add_argument("--out", type=Path, help="also draw it into this picture")
+    _format(forecast, "table", "json")
 
     plot = add(
         "plot",
@@ -207,6 +221,30 @@ def _show(keeper: Keeper, options: argparse.Namespace) -> None:
     print(report.as_json(found) if options.format == "json" else report.as_text(found, list(keeper.distributions)))
 
 
+def _forecast(keeper: Keeper, options: argparse.Namespace) -> None:
+    from glasses.plot import draw_forecast
+    from glasses.study import ahead, report
+    from glasses.study.objective import printable
+
+    found, data = ahead.forecast_of(keeper, options.steps)
+    if options.out is not None:
+        title = f"{printable(keeper.file.name)}: what {len(data.k)} more evaluations are expected to buy"
+        with _drawing(options.out):
+            draw_forecast(data, options.out, title)
+    print(report.as_json(found) if options.format == "json" else ahead.as_text(found))
+    if options.out is not None and options.format == "table":
+        print(f"Wrote {options.out}.")
+
+
+@contextmanager
+def _drawing(out: Path) -> Iterator[None]:
+    """Says which picture could not be drawn."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{out} cannot be drawn: {str(error).rstrip('.')}.") from None
+
+
 def _plot(keeper: Keeper, options: argparse.Namespace) -> None:
     from glasses.loop.ledger import ExhaustedError
     from glasses.plot import draw_overview, overview_data
@@ -221,10 +259,8 @@ def _plot(keeper: Keeper, options: argparse.Namespace) -> None:
             plan = None
     data = overview_data(optimizer, plan, maximize=keeper.file.maximize)
     out = options.out or options.file.with_suffix(".png")
-    try:
+    with _drawing(out):
         draw_overview(data, out, f"{printable(keeper.file.name)}: {len(data.values)} of {keeper.file.budget} evaluations")
-    except ValueError as error:
-        raise ValueError(f"{out} cannot be drawn: {str(error).rstrip('.')}.") from None
     print(f"Wrote {out}.")
 
 

@@ -13,6 +13,11 @@ gain = [0.0, 60.0]
 rate = { low = 1e-5, high = 1e-1, log = true }
 layers = { type = "int", low = 1, high = 8 }
 solver = { choices = ["euler", "rk4"] }
+
+[stop]                           # before the budget is spent, if one of these says so
+price = 0.01                     # no further evaluations are expected to be worth so much each
+target = 0.5                     # the best value is as good as this
+no_gain = true                   # or a share of the spread of the values: less than that is left to gain
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from glasses.loop.stopping import Criterion, NoGain, Price, Target
 from glasses.parameters import Choice, Float, Int, Parameter
 from glasses.study.objective import Command, Objective, PythonFunction, placeholders
 from glasses.tomlfile import TomlFile
@@ -45,8 +51,10 @@ _TOP = (
     "heartbeat",
     "objective",
     "parameters",
+    "stop",
 )
 _OBJECTIVE = ("command", "python", "timeout")
+_STOP = ("price", "target", "no_gain")
 _NUMBERS = ("type", "low", "high", "log", "step")
 
 
@@ -68,6 +76,7 @@ class StudyFile:
     count_failures: bool
     retries: int
     heartbeat: int  # seconds between two signs of life of a worker
+    stop: Criterion | None  # for the optimiser of the study, which minimises
 
 
 def read_study(path: Path) -> StudyFile:
@@ -121,6 +130,7 @@ class _Reader:
             count_failures=count_failures,
             retries=self._whole("retries", 0, 2),
             heartbeat=self._whole("heartbeat", 1, 10),
+            stop=self._stop(direction == "maximize"),
         )
 
     def _whole(self, key: str, least: int, usual: int | None = None) -> int:
@@ -136,6 +146,27 @@ class _Reader:
         if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise < math.inf):
             self.file.refuse("noise", f"expected the standard deviation of an evaluation, 0 for exact ones, got {noise!r}.")
         return None if noise is None else float(noise)
+
+    def _stop(self, maximize: bool) -> Criterion | None:
+        given = self.top.get("stop", {})
+        if not isinstance(given, dict) or ("stop" in self.top and not given):
+            self.file.refuse("stop", f"expected a table with at least one of {', '.join(_STOP)}, got {given!r}.")
+        criterion: Criterion | None = None
+        for key in sorted(given, key=lambda key: key != "target"):  # what needs no model is asked first
+            if key not in _STOP:
+                self.file.refuse(key, unknown("key", key, list(_STOP)), "stop")
+            try:
+                found = self._criterion(key, given[key], maximize)
+            except ValueError as error:
+                self.file.refuse(key, str(error), "stop")
+            if found is not None:
+                criterion = found if criterion is None else criterion | found
+        return criterion
+
+    def _criterion(self, key: str, value: Any, maximize: bool) -> Criterion | None:
+        if key == "no_gain":
+            return None if value is False else NoGain() if value is True else NoGain(value)
+        return Price(value) if key == "price" else Target(value, maximize)
 
     def _storage(self) -> str:
         given = self.top.get("storage", f"sqlite:///{self.path.stem}.db")

@@ -58,6 +58,7 @@ class Keeper:
         self._silent: dict[int, float] = {}  # trials whose worker has not been heard of, and since when this one knows
         self._patient = storage
         self._outages = 0
+        self._judged: tuple[Any, str | None] | None = None  # a state of the study, and the reason to stop in it
         try:
             self.study = self._open(storage, writing)
             self.storage: Any = self.study._storage
@@ -326,6 +327,15 @@ class Keeper:
                     self._note(each, {**outcome.extras, LATE: trial.number})
                     return self.storage.set_trial_state_values(each._trial_id, TrialState.COMPLETE, [outcome.value])
         return False
+
+    def reason_to_stop(self) -> str | None:
+        """Why the study's criterion says to begin nothing more; None to go on. Asked once per state of the study."""
+        if self.file.stop is None or self.left() == 0:
+            return None
+        state = tuple((trial.number, trial.state, trial.value, len(trial.params)) for trial in self.trials())
+        if self._judged is None or self._judged[0] != state:
+            self._judged = state, self.file.stop.reason(self.optimizer())
+        return self._judged[1]
 
     def optimizer(self) -> Optimizer:
         """What is known, as an optimiser: values to be minimised, so the negated ones of a study that maximises."""

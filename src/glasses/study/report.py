@@ -57,12 +57,15 @@ def summary(keeper: Keeper, *, plan: bool = True) -> dict[str, Any]:
         "recommended": None,
         "plan": [],
         "expected_best": None,
+        "stop": None,
     }
     if plan and complete:
         place = _place(keeper, trials)
         found = _recall(place)
         if found is None:
-            found = _model(keeper.optimizer(), -1.0 if file.maximize else 1.0)
+            optimizer = keeper.optimizer()
+            found = _model(optimizer, -1.0 if file.maximize else 1.0)
+            found["stop"] = file.stop.reason(optimizer) if file.stop is not None and report["left"] else None
             _remember(place, found)
         report.update(found)
     return report
@@ -148,6 +151,8 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         lines.append(f"... and {len(report['plan']) - 10} more planned.")
     if report["expected_best"] is not None:
         lines.append(f"Expected best once all {report['left']} are done: {report['expected_best']:.6g}.")
+    if report["stop"] is not None:
+        lines.append(f"[stop] of the study file is met: {report['stop']}")
     return "\n".join(lines)
 
 

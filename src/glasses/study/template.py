@@ -20,6 +20,7 @@ budget = 20                       # all evaluations; may be raised later, then r
 # count_failures = false          # failed evaluations cost no budget
 # retries = 2                     # how often an evaluation whose worker died is tried again
 # heartbeat = 10                  # seconds between two signs of life of a worker
+# stop = {{ price = 0.01 }}         # stop early, once no evaluation is expected to buy so much; or target = 0.5, no_gain = true
 
 [objective]
 python = "{module}:measure"       # a function beside this file, called with the parameters by name

@@ -1,4 +1,5 @@
-"""One worker of a study: claims an evaluation, does it, stores it, until the budget is spent. ``glasses run`` is one of them.
+"""One worker of a study: claims an evaluation, does it, stores it, until the budget is spent or the study's criterion says to
+stop. ``glasses run`` is one of them. A worker that would stop waits for what the others evaluate, which may change its mind.
 
 Ctrl-C finishes the evaluation under way and stops; a second Ctrl-C, or SIGTERM, abandons it and queues it for somebody else. A
 worker that is killed is noticed by the others (no sign of life for three heartbeats), or by the next one that is started.
@@ -60,15 +61,19 @@ def _work(keeper: Keeper, evaluate: Evaluate, stop: _Stop, again: str, most: int
     while not stop.asked and (most is None or done < most):
         for number in keeper.reap_now_and_then():
             progress.say(f"the worker of evaluation {number} is gone.")
-        trial = keeper.claim()
+        reason = keeper.reason_to_stop()
+        trial = keeper.claim() if reason is None else None
         if trial is None:
             others = [each for each in keeper.trials() if each.state == TrialState.RUNNING and ASKED not in each.system_attrs]
             if not others:
+                if reason is not None:
+                    return progress.stopped(reason)
                 if keeper.left() == 0:
                     return progress.end()
                 continue  # somebody is just giving an evaluation back
             if not waiting_said:
-                progress.say(f"nothing left to begin; waiting for {len(others)} evaluations of other workers ...")
+                why = "nothing left to begin" if reason is None else "nothing more is to begin"
+                progress.say(f"{why}; waiting for {len(others)} evaluations of other workers ...")
                 waiting_said = True
             stop.wait(_POLL)
             continue
@@ -252,6 +257,12 @@ class Progress:
 
     def say(self, words: str) -> None:
         print(f"glasses: {words}", flush=True)
+
+    def stopped(self, reason: str) -> int:
+        left = self.keeper.left()
+        print(f"Stopped: {reason} {left} of {self.keeper.file.budget} evaluations are saved.", flush=True)
+        print(f"To go on all the same, change [stop] in {self.keeper.file.path} and run it again.", flush=True)
+        return self.end()
 
     def end(self) -> int:
         done = [each for each in self.keeper.places() if each.state.is_finished()]

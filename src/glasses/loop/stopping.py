@@ -1,0 +1,219 @@
+"""When to stop before the budget is spent: criteria that look at an optimiser and say why, or say nothing.
+
+``criterion.reason(optimizer)`` is a sentence with the numbers, or None to go on. ``|`` stops when one of two criteria does,
+``&`` when both do. Notation, in the units of y, with n evaluations left (at most 128 of them are looked at):
+
+    g_k, low_k   what k more evaluations are expected to gain, and the optimistic end of the 80 % band of the best value
+                 after them, from ``Optimizer.forecast()``
+    w            the part of it that the evaluations under way bring by themselves (``search.underway``)
+    c_k          what k more evaluations cost: k, or in the units of a cost the sum over the points of ``Optimizer.plan()``
+
+    Price    stop when  max_k (g_k - w - price c_k) <= 0                                                   [eq:price]
+    NoGain   stop when  max(g_n, best - low_n) < share (max y - min y)                                     [eq:nogain]
+    Target   stop when  min y <= value
+
+The first two ask the model and hence never stop before the initial evaluations are told. They believe it: a model that is
+too sure of itself, with few or misleading values, stops too early. Where nothing is left to evaluate, or nothing new, they
+have nothing to say. Cost: a decision and a forecast, both remembered by the optimiser until something is told; ``Target`` needs
+neither, so it stands first in a composition.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glasses.loop.ledger import ExhaustedError
+
+if TYPE_CHECKING:  # a study file is read without the numerics
+    from glasses.loop.optimizer import Optimizer
+    from glasses.loop.result import Forecast
+
+
+class Criterion(ABC):
+    """Says why to stop. One of your own is a subclass with ``reason``."""
+
+    @abstractmethod
+    def reason(self, optimizer: Optimizer) -> str | None:
+        """Why to stop now, in a sentence with its numbers; None to go on. Asks for nothing and changes nothing."""
+
+    def __or__(self, other: Any) -> AnyOf:
+        return AnyOf((*_parts(AnyOf, self), *_parts(AnyOf, other))) if is_criterion(other) else NotImplemented
+
+    def __and__(self, other: Any) -> AllOf:
+        return AllOf((*_parts(AllOf, self), *_parts(AllOf, other))) if is_criterion(other) else NotImplemented
+
+
+@dataclass(frozen=True)
+class AnyOf(Criterion):
+    """Stops as soon as one of them does; those after it are not asked."""
+
+    criteria: tuple[Criterion, ...]
+
+    def reason(self, optimizer: Optimizer) -> str | None:
+        found = (each.reason(optimizer) for each in self.criteria)
+        return next((reason for reason in found if reason is not None), None)
+
+
+@dataclass(frozen=True)
+class AllOf(Criterion):
+    """Stops when all of them do; those after one that does not are not asked."""
+
+    criteria: tuple[Criterion, ...]
+
+    def reason(self, optimizer: Optimizer) -> str | None:
+        reasons = []
+        for each in self.criteria:
+            reason = each.reason(optimizer)
+            if reason is None:
+                return None
+            reasons.append(reason)
+        return " ".join(reasons)
+
+
+@dataclass(frozen=True)
+class Price(Criterion):
+    """Stop when no number of further evaluations is expected to be worth it [eq:price].
+
+    ``price``: how much lower the best value must get to be worth one more evaluation, in the units of y. For an optimiser with
+    costs, to be worth one unit of cost: further evaluations are then taken to cost what the points of the plan do.
+    """
+
+    price: float
+
+    def __post_init__(self) -> None:
+        if not (_is_finite(self.price) and self.price > 0):
+            raise ValueError(
+                f"price must be a positive number of units of y per evaluation, got {self.price!r}: "
+                "say what one more evaluation must bring to be worth it."
+            )
+
+    def reason(self, optimizer: Optimizer) -> str | None:
+        forecast = _forecast(optimizer)
+        if forecast is None:
+            return None
+        gain = forecast.gain - _under_way(optimizer)
+        costs = _costs(optimizer, len(forecast))
+        net = gain - self.price * costs
+        k = int(np.argmax(net))
+        if net[k] > 0:
+            return None
+        besides = f", besides what the {len(optimizer.pending)} under way bring" if optimizer.pending else ""
+        unit = "each" if optimizer._ledger.cost is None else "per unit of cost"
+        return (
+            f"No further evaluations are expected to be worth {self.price:.3g} {unit}: "
+            f"{k + 1} more would buy {max(gain[k], 0.0):.3g}{besides}, and cost {self.price * costs[k]:.3g}."
+        )
+
+
+@dataclass(frozen=True)
+class Target(Criterion):
+    """Stop when the best value told is at or below ``value``, at any time.
+
+    With noise a value may be there by luck. ``maximize``: the optimiser was told negated values; the target is one of the
+    values themselves, to be reached from below.
+    """
+
+    value: float
+    maximize: bool = False
+
+    def __post_init__(self) -> None:
+        if not _is_finite(self.value):
+            raise ValueError(
+                f"target must be a finite number in the units of y, got {self.value!r}: "
+                "say which value is good enough, or leave it out."
+            )
+
+    def reason(self, optimizer: Optimizer) -> str | None:
+        values = optimizer.values
+        if not values:
+            return None
+        best = -min(values) if self.maximize else min(values)
+        reached = best >= self.value if self.maximize else best <= self.value
+        return f"The best value, {best:.6g}, has reached the target, {self.value:.6g}." if reached else None
+
+
+@dataclass(frozen=True)
+class NoGain(Criterion):
+    """Stop when no realistic gain is left [eq:nogain]: what all remaining evaluations together are expected to buy, and what
+    they buy at the optimistic end of the 80 % band, are below ``share`` of the spread of the values so far.
+
+    The gain of evaluations under way counts. While all values are equal there is no spread to compare with, and no reason.
+    """
+
+    share: float = 0.001
+
+    def __post_init__(self) -> None:
+        if not (_is_finite(self.share) and 0 < self.share < 1):
+            raise ValueError(
+                f"share must be a number between 0 and 1, got {self.share!r}: "
+                "0.001 is a thousandth of the spread of the values so far."
+            )
+
+    def reason(self, optimizer: Optimizer) -> str | None:
+        forecast = _forecast(optimizer)
+        if forecast is None:
+            return None
+        least = self.share * (max(optimizer.values) - min(optimizer.values))
+        gain, hoped = float(forecast.gain[-1]), forecast.best - float(forecast.low[-1])
+        if not max(gain, hoped) < least:
+            return None
+        return (
+            f"No realistic gain is left: {len(forecast)} more evaluations are expected to buy {gain:.2g}, "
+            f"with luck {hoped:.2g}, less than {least:.2g}, {self.share:.3g} of the spread of the values."
+        )
+
+
+def for_maximizing(criterion: Criterion) -> Criterion:
+    """The criterion for an optimiser that is told the negated values of something to be maximised: targets keep their sign."""
+    if isinstance(criterion, AnyOf | AllOf):
+        return replace(criterion, criteria=tuple(map(for_maximizing, criterion.criteria)))
+    return replace(criterion, maximize=True) if isinstance(criterion, Target) else criterion
+
+
+def is_criterion(given: Any) -> bool:
+    """Whether it can be asked for a reason."""
+    return not isinstance(given, type) and callable(getattr(given, "reason", None))
+
+
+def _parts(kind: type[AnyOf] | type[AllOf], criterion: Criterion) -> tuple[Criterion, ...]:
+    return criterion.criteria if isinstance(criterion, kind) else (criterion,)
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float | np.number) and math.isfinite(value)
+
+
+def _forecast(optimizer: Optimizer) -> Forecast | None:
+    """The forecast for all that remains; None while the initial evaluations are not told, or when nothing is left."""
+    if optimizer.remaining == 0 or optimizer._opening() or optimizer.record().nfev < optimizer.n_initial:
+        return None
+    try:
+        return optimizer.forecast()
+    except ExhaustedError:
+        return None
+    except ValueError:
+        if optimizer.space.size > optimizer._ledger.evaluated:
+            raise
+        return None  # a finite space without a new configuration
+
+
+def _under_way(optimizer: Optimizer) -> float:
+    """[eq:waiting] in the units of y."""
+    from glasses.search.underway import gain_under_way
+
+    _, scale = optimizer._known.units()
+    return scale * gain_under_way(optimizer.model.kernel, optimizer._known.situation()) if optimizer.pending else 0.0
+
+
+def _costs(optimizer: Optimizer, n: int) -> np.ndarray:
+    """c_k, k = 1..n. Beyond the plan, whose points exhaust what may be spent, evaluations are as cheap as can be."""
+    books = optimizer._ledger
+    if books.cost is None:
+        return np.arange(1.0, n + 1.0)
+    planned = [books.price([*optimizer.space.read(x)[0]]) for x in optimizer.plan().points[:n]]
+    return np.cumsum(planned + [books.cost.cheapest] * (n - len(planned)))

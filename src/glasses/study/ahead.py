@@ -1,0 +1,65 @@
+"""What the rest of a study's budget is expected to buy, in words and numbers; in the units and the direction of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from glasses.loop.result import Forecast
+from glasses.plot import ForecastData, forecast_data
+from glasses.study.keeper import Keeper
+from glasses.study.objective import printable
+from glasses.study.report import table
+
+
+def forecast_of(keeper: Keeper, steps: int | None) -> tuple[dict[str, Any], ForecastData]:
+    """The forecast as plain values and as the numbers of its picture."""
+    optimizer, file = keeper.optimizer(), keeper.file
+    forecast: Forecast = optimizer.forecast(steps)
+    data = forecast_data(forecast, maximize=file.maximize)
+    report = {
+        "name": file.name,
+        "direction": "maximize" if file.maximize else "minimize",
+        "budget": file.budget,
+        "left": keeper.left(),
+        "under_way": len(optimizer.pending),
+        "best": data.best,
+        "clairvoyant": data.clairvoyant,
+        "steps": [
+            {"k": int(k), "expected": float(e), "low": float(low), "high": float(high), "open_loop": float(fixed)}
+            for k, e, low, high, fixed in zip(data.k, data.expected, data.low, data.high, data.open_loop, strict=True)
+        ],
+        "words": str(forecast),
+    }
+    return report, data
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """The forecast for a person: a few numbers of evaluations, and a sentence."""
+    under_way = f", {report['under_way']} under way" if report["under_way"] else ""
+    steps = {each["k"]: each for each in report["steps"]}
+    rows = [
+        [
+            str(k),
+            *(f"{steps[k][name]:.4g}" for name in ("expected", "low", "high", "open_loop")),
+            f"{report['clairvoyant']:.4g}",
+        ]
+        for k in _shown(len(steps))
+    ]
+    lines = [
+        f"{printable(report['name'])} ({report['direction']}): {report['left']} of {report['budget']} left{under_way}; "
+        f"best value now {report['best']:.6g}.",
+        "",
+        table(["more", "expected best", "80 % from", "to", "by a fixed plan", "knowing all"], rows),
+        "",
+        report["words"],
+    ]
+    if under_way:
+        lines.append("What the evaluations under way bring is included.")
+    return "\n".join(lines)
+
+
+def _shown(n: int) -> Iterator[int]:
+    """1, 2, 5, 10, 20, ... below n, and n."""
+    yield from (digit * 10**power for power in range(len(str(n))) for digit in (1, 2, 5) if digit * 10**power < n)
+    yield n
