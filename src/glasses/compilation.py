@@ -105,7 +105,7 @@ class Program:
 
 
 def _compiled(lowered: Any) -> Any:
-    """On a CPU without the fusion emitters: they double the time that these programs take to compile and do not speed them up."""
+    """On a CPU without the fusion emitters: they double the time to compile these programs and do not speed them up."""
     if jax.default_backend() == "cpu":
         try:
             return lowered.compile(compiler_options={"xla_cpu_use_fusion_emitters": False})
