@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     problems = commands.add_parser("problems", help="list the test problems")
     problems.set_defaults(action=_problems)
 
-    campaign = commands.add_parser("campaign", help="compare methods on problems: run, table").add_subparsers(
+    campaign = commands.add_parser("campaign", help="compare methods on problems: run, table, foresight").add_subparsers(
         required=True, metavar="ACTION"
     )
     run = campaign.add_parser("run", help="do every run of a suite that is not done yet")
@@ -85,6 +85,16 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--results", type=Path, help="file of results (default results/SUITE.jsonl)")
     table.add_argument("--rows", type=Path, help="also write one line of measures per run to this CSV file")
     table.set_defaults(action=_campaign_table)
+
+    foresight = campaign.add_parser("foresight", help="play a suite's runs again: were the forecasts right, when to stop?")
+    foresight.add_argument("suite", help="as for run")
+    foresight.add_argument("--results", type=Path, help="file of results (default results/SUITE.jsonl)")
+    foresight.add_argument("--method", default="two-stage", help="whose runs (default %(default)s)")
+    foresight.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
+    foresight.add_argument("--out", type=Path, help="also draw the calibration to this picture")
+    foresight.set_defaults(action=_campaign_foresight)
+    for each in (run, table, foresight):
+        each.add_argument("--first-seed", type=int, help="seeds from here on, instead of the suite's own: a fresh batch")
 
     paper = commands.add_parser(
         "paper", help="the paper reproduced: table, loss, steps, values, all, order, run"
@@ -147,7 +157,7 @@ def _problems(options: argparse.Namespace) -> None:
 def _campaign_run(options: argparse.Namespace) -> None:
     from glasses.campaign.suite import read_suite
 
-    suite = read_suite(options.suite)
+    suite = read_suite(options.suite).from_seed(options.first_seed)
     _run(suite, options, options.results or Path("results") / f"{suite.name}.jsonl")
 
 
@@ -181,7 +191,7 @@ def _campaign_table(options: argparse.Namespace) -> None:
     from glasses.campaign.tables import by_function, overall
     from glasses.reproduction.page import about
 
-    suite = read_suite(options.suite)
+    suite = read_suite(options.suite).from_seed(options.first_seed)
     wanted = {task.key for task in suite.tasks}
     path = options.results or Path("results") / f"{suite.name}.jsonl"
     records = [record for record in read_records(path) if record["key"] in wanted]
@@ -191,6 +201,31 @@ def _campaign_table(options: argparse.Namespace) -> None:
     if options.rows:
         write_rows(rows, options.rows, about(suite.name, records))
     print(f"{suite.name}: {len(rows)} of {len(wanted)} runs\n\n{overall(rows)}\n\n{by_function(rows)}")
+
+
+def _campaign_foresight(options: argparse.Namespace) -> None:
+    from functools import partial
+
+    from glasses.campaign.foresight import calibration, calibration_table, draw_calibration, judged, replay, savings_table
+    from glasses.campaign.runner import run_suite
+    from glasses.campaign.store import read_records
+    from glasses.campaign.suite import Suite, read_suite
+
+    suite = read_suite(options.suite).from_seed(options.first_seed)
+    path = options.results or Path("results") / f"{suite.name}.jsonl"
+    done = {record["key"] for record in read_records(path) if not record["error"]}
+    tasks = tuple(task for task in suite.tasks if task.method == options.method and task.key in done)
+    if not tasks:
+        raise ValueError(f"{path} holds no finished run of {options.method}: run `glasses campaign run {options.suite}` first.")
+    kept = path.with_suffix(".foresight.jsonl")
+    played = run_suite(Suite(suite.name, tasks), kept, jobs=options.jobs, work=partial(replay, results=path.resolve()))
+    played = [run for run in played if not run["error"]]
+    lines = calibration(played)
+    print(f"{suite.name}, {options.method}: {len(played)} runs played again\n\n{calibration_table(lines)}")
+    print(f"\n{savings_table(judged(played))}")
+    if options.out:
+        draw_calibration(lines, options.out)
+        print(f"\nfigure {options.out}")
 
 
 def _paper_order(options: argparse.Namespace) -> None:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from glasses.campaign.foresight import AHEAD, calibration, foresee_run
+from glasses.campaign.foresight import AHEAD, by_no_gain, by_price, calibration, foresee_run, savings, used
 from glasses.campaign.run import run
 from glasses.campaign.suite import Task
+from glasses.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +53,52 @@ def test_bias_and_coverage_by_hand():
     assert found.bias == pytest.approx(((-0.5 + 1.5) / 2 + 0.0) / 2)
     assert found.coverage == pytest.approx(2 / 3)
     assert AHEAD[0] == 1
+
+
+def falling(forecasts):
+    """A run of two initial and four decided evaluations whose best value falls by one each time, minimum 0."""
+    return {"initial": 2, "evaluations": 4, "minimum": 0.0, "y": [10.0, 8.0, 7.0, 6.0, 5.0, 4.0], "forecasts": forecasts}
+
+
+def foretold(done, best, expected, low):
+    return {"done": done, "best": best, "steps": [1, 2], "expected": expected, "low": low}
+
+
+def test_where_rules_stop_and_what_that_costs():
+    """[eq:saved]: by hand. The initial values have standard deviation 1."""
+    promising, dull = foretold(0, 8.0, [7.5, 6.5], [6.0, 5.0]), foretold(1, 7.0, [6.99, 6.98], [6.9, 6.5])
+    run = falling([promising, dull])
+    assert used(run, by_price(0.5)) == 1
+    assert used(run, by_price(0.8)) == 0
+    assert used(run, by_price(0.001)) == 4
+    assert used(run, by_no_gain(0.2)) == 1
+    assert used(run, by_no_gain(0.1)) == 4
+    found = savings("price", [run, run], [1, 3])
+    assert found.saved == pytest.approx(0.5)
+    assert found.paid == pytest.approx((3 / 8 + 1 / 8) / 2)
+    assert found.fixed == pytest.approx(2 / 8)
+
+
+def test_from_the_command_line(tmp_path, capsys, monkeypatch):
+    """A fresh batch of seeds, played again, drawn; and a second call has nothing left to do."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(
+        'name = "mine"\nmethods = ["el"]\nproblems = ["SinCos"]\ninitial = 3\nevaluations = 6\nseeds = 2\n'
+    )
+    batch = ["--first-seed", "70"]
+    assert main(["campaign", "foresight", "mine.toml", *batch, "--method", "el"]) != 0
+    assert "run the campaign first" in capsys.readouterr().err
+    assert main(["campaign", "run", "mine.toml", *batch, "--jobs", "1"]) == 0
+    assert main(["campaign", "foresight", "mine.toml", *batch, "--jobs", "1", "--method", "glasses"]) != 0
+    assert "holds no finished run of glasses" in capsys.readouterr().err
+    command = ["campaign", "foresight", "mine.toml", *batch, "--jobs", "1", "--method", "el", "--out", "calibration.png"]
+    assert main(command) == 0
+    first = capsys.readouterr().out
+    assert "mine, el: 2 runs played again" in first
+    assert "| price 0.01 sd | 2 |" in first
+    assert (tmp_path / "calibration.png").stat().st_size > 10_000
+    assert main(command) == 0
+    again = capsys.readouterr().out
+    assert "runs to do" not in again
+    assert again[again.index("mine, el") :] == first[first.index("mine, el") :]
+    assert "SinCos | el | 70 |" in (tmp_path / "results" / "mine.jsonl").read_text()

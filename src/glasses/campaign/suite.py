@@ -14,7 +14,7 @@ seeds = 20                       # 0 .. 19; first_seed = 100 starts later
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -51,6 +51,15 @@ class Suite:
 
     name: str
     tasks: tuple[Task, ...]
+
+    def from_seed(self, first: int | None) -> Suite:
+        """The same suite with seeds from ``first`` on; None leaves it as it is."""
+        if first is None:
+            return self
+        if first < 0:
+            raise ValueError(f"The first seed must be at least 0, got {first}.")
+        lowest = min(task.seed for task in self.tasks)
+        return replace(self, tasks=tuple(replace(task, seed=task.seed - lowest + first) for task in self.tasks))
 
     def methods(self) -> list[str]:
         """In the order of the file."""
