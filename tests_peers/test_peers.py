@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glasses.campaign.methods import METHODS, Start
-from glasses.campaign.peers import PEERS
+from glasses.campaign.peers import PEERS, terminator
 from glasses.campaign.protocols import PROTOCOLS
 from glasses.campaign.run import run
 from glasses.campaign.suite import Task
@@ -43,3 +43,15 @@ def test_peers_minimise(name):
     assert best < 0.3
     recommended = player.recommend()
     assert recommended is None or bowl(recommended) < 0.3
+
+
+def test_the_terminator_of_optuna_judges_a_stored_run():
+    """It stops a run that stands still after its fill of trials, and never before its 30."""
+    n = 60
+    rng = np.random.default_rng(0)
+    X = np.where(np.arange(n)[:, None] < 20, rng.random((n, 2)) * 4 - 2, 0.01 * rng.standard_normal((n, 2))) * [1.0, 0.5]
+    record = {"key": "k", "problem": "Sixhumpcamel", "seed": 0, "initial": 5, "evaluations": n - 5, "true": None}
+    standing = {**record, "x": X.tolist(), "y": (X**2).sum(axis=1).tolist()}
+    found = terminator(standing)
+    assert 25 <= found["used"] < n - 5
+    assert terminator({**standing, "evaluations": 20, "x": standing["x"][:25], "y": standing["y"][:25]})["used"] == 20

@@ -90,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     foresight.add_argument("suite", help="as for run")
     foresight.add_argument("--results", type=Path, help="file of results (default results/SUITE.jsonl)")
     foresight.add_argument("--method", default="two-stage", help="whose runs (default %(default)s)")
+    foresight.add_argument("--terminator", action="store_true", help="also Optuna's terminator (in the peers' environment)")
     foresight.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
     foresight.add_argument("--out", type=Path, help="also draw the calibration to this picture")
     foresight.set_defaults(action=_campaign_foresight)
@@ -218,11 +219,17 @@ def _campaign_foresight(options: argparse.Namespace) -> None:
     if not tasks:
         raise ValueError(f"{path} holds no finished run of {options.method}: run `glasses campaign run {options.suite}` first.")
     kept = path.with_suffix(".foresight.jsonl")
-    played = run_suite(Suite(suite.name, tasks), kept, jobs=options.jobs, work=partial(replay, results=path.resolve()))
-    played = [run for run in played if not run["error"]]
+    chosen, work = Suite(suite.name, tasks), partial(replay, results=path.resolve())
+    played = [run for run in run_suite(chosen, kept, jobs=options.jobs, work=work) if not run["error"]]
+    peer = None
+    beside = path.with_suffix(".terminator.jsonl")
+    if options.terminator:
+        run_suite(chosen, beside, jobs=options.jobs, work=partial(work, peer=True))
+    if beside.exists():
+        peer = {run["key"]: run["used"] for run in read_records(beside) if not run["error"]}
     lines = calibration(played)
     print(f"{suite.name}, {options.method}: {len(played)} runs played again\n\n{calibration_table(lines)}")
-    print(f"\n{savings_table(judged(played))}")
+    print(f"\n{savings_table(judged(played, peer))}")
     if options.out:
         draw_calibration(lines, options.out)
         print(f"\nfigure {options.out}")

@@ -16,7 +16,7 @@ against stopping every run after the same number of evaluations, the mean of wha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -80,9 +80,14 @@ def foresee_run(record: dict[str, Any], moments: Sequence[float] | None = None) 
     return {**{name: record[name] for name in kept}, "forecasts": found, "error": None}
 
 
-def replay(task: Task, results: Path) -> dict[str, Any]:
-    """``foresee_run`` of the stored run of a task."""
-    return foresee_run(_records(results)[task.key])
+def replay(task: Task, results: Path, *, peer: bool = False) -> dict[str, Any]:
+    """``foresee_run`` of the stored run of a task; or, with ``peer``, where Optuna's terminator would have stopped it."""
+    record = _records(results)[task.key]
+    if not peer:
+        return foresee_run(record)
+    from glasses.campaign.peers import terminator
+
+    return terminator(record)
 
 
 @lru_cache(maxsize=1)
@@ -199,9 +204,13 @@ RULES: dict[str, Rule] = {
 }
 
 
-def judged(runs: Sequence[dict[str, Any]]) -> list[Savings]:
-    """Every rule on the same runs."""
-    return [savings(name, runs, [used(run, rule) for run in runs]) for name, rule in RULES.items()]
+def judged(runs: Sequence[dict[str, Any]], peer: Mapping[str, int] | None = None) -> list[Savings]:
+    """Every rule on the same runs; ``peer``: by key, the evaluations that Optuna's terminator used."""
+    ours = [savings(name, runs, [used(run, rule) for run in runs]) for name, rule in RULES.items()]
+    common = [run for run in runs if run["key"] in (peer or {})]
+    if not peer or not common:
+        return ours
+    return [*ours, savings("Optuna's terminator", common, [peer[run["key"]] for run in common])]
 
 
 def calibration_table(lines: Sequence[Calibration]) -> str:
