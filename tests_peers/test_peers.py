@@ -29,7 +29,7 @@ def test_a_whole_game(name):
     assert first["x"] == second["x"]  # same seed, same decisions
 
 
-@pytest.mark.parametrize("name", ["botorch-logei", "botorch-logei-exact", "botorch-tree-2", "binoculars", "optuna-gp"])
+@pytest.mark.parametrize("name", ["botorch-logei", "botorch-logei-exact", "botorch-tree-2", "botorch-binoculars", "optuna-gp"])
 def test_peers_minimise(name):
     """A bowl seen at its rim: the next points go to its bottom, not to the corners."""
     bowl = Problem("bowl", lambda x: float(np.sum((x - 3.0) ** 2)), ((0.0, 10.0),) * 2, 0.0, np.full((1, 2), 3.0))

@@ -46,6 +46,7 @@ COMPILED = (  # whose code ends up in programs
     "lookahead",
     "acquisition",
     "search",
+    "campaign/binoculars.py",
     "bfgs.py",
     "compilation.py",
     "lattice.py",

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from glasses.acquisition.myopic import ExpectedLoss, LowerConfidenceBound, ProbabilityOfImprovement
+from glasses.campaign.binoculars import Binoculars
 from glasses.campaign.protocols import Protocol
 from glasses.lookahead.determinantal import DeterminantalPoints
 from glasses.lookahead.loss import Loss
@@ -23,6 +24,7 @@ from glasses.lookahead.oracles import ThompsonPaths
 from glasses.lookahead.rollout import Rollout
 from glasses.loop.optimizer import Optimizer
 from glasses.problems import Problem
+from glasses.search.decision import Search
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,10 @@ class Player(Interface):
 class Ours:
     """An optimiser of this library."""
 
-    def __init__(self, start: Start, loss: Loss, *, draws: int = 0, guarded: bool = False) -> None:
-        model, search = start.protocol.model(start.problem), start.protocol.search
+    def __init__(
+        self, start: Start, loss: Loss, *, draws: int = 0, guarded: bool = False, search: Search | None = None
+    ) -> None:
+        model, usual = start.protocol.model(start.problem), start.protocol.search
         self.optimizer = Optimizer(
             start.problem.bounds,
             budget=start.budget,
@@ -60,7 +64,7 @@ class Ours:
             y0=start.y,
             loss=loss,
             model=replace(model, draws=draws) if draws else model,
-            search=replace(search, guarded=True) if guarded else search,
+            search=search or (replace(usual, guarded=True) if guarded else usual),
             seed=start.seed,
         )
 
@@ -143,6 +147,7 @@ METHODS = {
     "el-doubt": Method(lambda start: Ours(start, ExpectedLoss(), draws=8), "EL, doubt"),
     "two-stage-doubt": Method(lambda start: Ours(start, TwoStage(nodes=5), draws=4), "two-stage, doubt"),
     "two-stage-guarded": Method(lambda start: Ours(start, TwoStage(), guarded=True), "two-stage, guarded"),
+    "binoculars": Method(lambda start: Ours(start, ExpectedLoss(), search=Binoculars()), "BINOCULARS, our model"),
     "random": Method(_random, "random"),
     "sobol": Method(_sobol, "Sobol"),
     "botorch-logei": Method(_peer("botorch-logei"), "BoTorch LogEI", _BOTORCH),
@@ -150,7 +155,7 @@ METHODS = {
     "botorch-tree-2": Method(_peer("botorch-tree-2"), "BoTorch tree, 2 steps", _BOTORCH),
     "botorch-tree-3": Method(_peer("botorch-tree-3"), "BoTorch tree, 3 steps", _BOTORCH),
     "botorch-tree-4": Method(_peer("botorch-tree-4"), "BoTorch tree, 4 steps", _BOTORCH),
-    "binoculars": Method(_peer("binoculars"), "BINOCULARS (12 qEI)", _BOTORCH),
+    "botorch-binoculars": Method(_peer("botorch-binoculars"), "BINOCULARS, BoTorch", _BOTORCH),
     "optuna-gp": Method(_peer("optuna-gp"), "Optuna GPSampler", (*_OPTUNA, "torch")),
     "optuna-tpe": Method(_peer("optuna-tpe"), "Optuna TPE", _OPTUNA),
 }

@@ -208,7 +208,7 @@ PEERS: dict[str, Callable[[Start], Player]] = {
     "botorch-tree-2": lambda start: Botorch(start, partial(tree, steps=2), _exact(start)),
     "botorch-tree-3": lambda start: Botorch(start, partial(tree, steps=3), _exact(start)),
     "botorch-tree-4": lambda start: Botorch(start, partial(tree, steps=4), _exact(start)),
-    "binoculars": lambda start: Botorch(start, binoculars, _exact(start)),
+    "botorch-binoculars": lambda start: Botorch(start, binoculars, _exact(start)),
     "optuna-gp": _gp_sampler,
     "optuna-tpe": lambda start: Optuna(start, lambda samplers, seed: samplers.TPESampler(seed=seed, n_startup_trials=1)),
 }
