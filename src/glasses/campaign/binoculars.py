@@ -1,6 +1,6 @@
 """BINOCULARS on our model: a whole batch optimised at once, of which one point is evaluated (Jiang et al. 2020).
 
-    X^ = argmax over q points of  eta - E[min(y_1..y_q, eta)],  q = min(12, left);  then the point of X^ of highest EI    [eq:qei]
+    X^ = argmax over q points of  eta - E[min(y_1..y_q, eta)],  q = min(12, left); then the point of X^ of highest EI   [eq:qei]
 
 The batch is moved as one vector of q d coordinates by gradients, from three starts: the kriging believer's plan, the greedy
 mode of a determinantal process and the penalised maxima of EI. Same model, survey and expectation as our own methods, so that
