@@ -201,3 +201,15 @@ def test_steps_are_paid_for(oracle):
     rest = 5.0 - price[went].sum()
     left_over = np.setdiff1d(np.arange(80), went)
     assert len(went) == 7 or np.all(price[left_over] > rest)
+
+
+def test_thompson_paths_of_a_small_space_go_nowhere_twice():
+    """Places of a finite space are copied to fill the survey; a configuration is still visited once, and not if it is done."""
+    places = np.concatenate([PLACES[:6]] * 4)
+    kernel, scene, _ = make_scene(places)
+    star = star_of(kernel, scene, jnp.asarray(PLACES[0]))
+    for draw in range(4):
+        steps = np.asarray(jax.jit(lambda s: ThompsonPaths().steps(scene, unseen(scene, star), jnp.asarray(8), 8, s))(draw))
+        went = steps[steps >= 0] % 6
+        assert len(set(went.tolist())) == len(went) == 5
+        assert 0 not in went

@@ -8,7 +8,7 @@ from problems import hills, make_scene, star_of
 
 from glasses import Cascade, GaussianProcess, Glasses, Rollout, SquaredExponential, tiny
 from glasses.lookahead.reference import Even, policy_values
-from glasses.lookahead.rollout import _normals, simulate
+from glasses.lookahead.rollout import normals, simulate
 from glasses.lookahead.scene import build_scene, star_at
 from glasses.search.decision import Situation
 from glasses.search.race import entrants
@@ -26,7 +26,7 @@ def simulator(size):
 def futures(x, left, size=8, count=256, **settings):
     kernel, scene, model = make_scene(PLACES, **settings)
     star = star_of(kernel, scene, jnp.asarray(x))
-    return simulator(size)(scene, star, jnp.asarray(left), jnp.asarray(_normals(count))), scene, model
+    return simulator(size)(scene, star, jnp.asarray(left), jnp.asarray(normals(count))), scene, model
 
 
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.8, 0.6)])
@@ -57,7 +57,7 @@ def test_against_nested_quadrature(left):
     for seed in range(3):
         scene = line(seed)
         exact = policy_values(scene.mu, scene.cov, float(scene.eta), left, rule=Even(64)).values
-        t = jnp.asarray(_normals(1024))
+        t = jnp.asarray(normals(1024))
         for i in range(0, 15, 3):
             found = np.asarray(simulator(4)(scene, star_at(scene, jnp.asarray(i)), jnp.asarray(left), t).gain)
             error = found.std() / np.sqrt(found.size)  # of plain Monte Carlo: Sobol points do better
@@ -93,7 +93,7 @@ def test_pending_outcomes_are_simulated_too():
 
 
 def test_futures_are_common_and_a_shorter_set_begins_a_longer_one():
-    np.testing.assert_array_equal(_normals(64), _normals(256)[:64])
+    np.testing.assert_array_equal(normals(64), normals(256)[:64])
 
 
 def decided(seed, race):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glasses import Choice, ExpectedLoss, Optimizer
+from glasses import Choice, ExhaustedError, ExpectedLoss, Int, Optimizer
 
 
 def begun(budget=10, units=(0.0, 1.0), n=5, **settings):
@@ -33,7 +33,7 @@ def test_asks_for_nothing_and_is_the_same_twice():
     first, second = optimizer.forecast(steps=3), begun().forecast(steps=3)
     assert optimizer.pending == []
     np.testing.assert_array_equal(first.expected, second.expected)
-    np.testing.assert_allclose(first.expected, begun().forecast().expected[:3], atol=0.05)
+    np.testing.assert_allclose(first.expected[0], begun().forecast().expected[0], rtol=1e-9)
 
 
 def test_in_words():
@@ -43,7 +43,12 @@ def test_in_words():
 
 @pytest.mark.parametrize(
     ("steps", "words"),
-    [(0, "steps must be a whole number of at least 1"), (6, "5 evaluations remain"), (2.5, "steps must be"), (True, "steps")],
+    [
+        (0, "steps must be a whole number of at least 1"),
+        (6, "5 of 10 evaluations remain"),
+        (2.5, "steps must be"),
+        (True, "steps"),
+    ],
 )
 def test_wrong_horizons_are_refused(steps, words):
     with pytest.raises(ValueError, match=words):
@@ -64,3 +69,37 @@ def test_no_more_steps_than_a_finite_space_holds():
     assert len(optimizer.forecast()) == 3
     with pytest.raises(ValueError, match="only 3 configurations of this space are new"):
         optimizer.forecast(steps=4)
+
+
+def test_repetitions_do_not_use_up_a_finite_space():
+    optimizer = Optimizer([Int(0, 3)], budget=10, loss=ExpectedLoss(), seed=1, noise=0.0, n_initial=2)
+    for k in (0, 0, 1, 2):
+        optimizer.tell([k], float(k))
+    assert len(optimizer.forecast()) == 1
+    optimizer.tell([3], 4.0)
+    with pytest.raises(ExhaustedError):
+        optimizer.forecast()
+
+
+def test_the_risk_of_a_failure_lowers_the_forecast():
+    """k = 1 is the probability of success times EI, as the loss of the point says."""
+    optimizer = begun(budget=20)
+    for x in (0.42, 0.44, 0.46, 0.48):
+        optimizer.tell([x], None)
+    forecast = optimizer.forecast(steps=4, x=[0.5])
+    gain = forecast.best - float(optimizer.loss_at([0.5], left=1)[0])
+    assert forecast.gain[0] == pytest.approx(gain, rel=1e-6)
+    assert np.all(np.diff(forecast.gain) >= 0)
+    assert forecast.open_loop[0] == pytest.approx(forecast.expected[0], abs=0.1 * (forecast.best - forecast.clairvoyant))
+
+
+def test_with_noise_there_is_one_best_value():
+    """The first entry does not depend on how far is looked, nothing jumps at the end, the fixed plan promises no more."""
+    optimizer = Optimizer([(0, 1)], budget=14, loss=ExpectedLoss(), seed=3, noise=0.5)
+    for x in (0.1, 0.35, 0.6, 0.8, 0.95, 0.5, 0.2, 0.7):
+        optimizer.tell([x], float(np.sin(9 * x) + x))
+    far, near = optimizer.forecast(), optimizer.forecast(steps=1)
+    assert far.expected[0] == pytest.approx(near.expected[0], rel=1e-9)
+    steps = np.diff(far.gain)
+    assert steps[-1] < 2 * steps[-2]
+    assert np.all(far.open_loop >= far.expected - 0.1 * far.gain)

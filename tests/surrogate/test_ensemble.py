@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from problems import hills
 
-from glasses import Cascade, ExpectedLoss, GaussianProcess, Known
+from glasses import Cascade, ExpectedLoss, GaussianProcess, Known, Optimizer
+from glasses.search.cascade import open_scene
 from glasses.search.decision import Situation
+from glasses.search.surface import gains_at
 from glasses.surrogate.calibration import leave_one_out, trusted_horizon
 from glasses.surrogate.ensemble import theta_of
 from glasses.surrogate.fit import hyper_from, objective
+from glasses.surrogate.posterior import observed_covariance
 
 
 def fitted(model, n=12, seed=0, noise=0.0):
@@ -59,9 +62,6 @@ def test_a_decision_averages_over_the_members():
     alone = []
     for m in range(5):
         one = jax.tree.map(lambda a, m=m: a[m], doubt)
-        from glasses.search.cascade import open_scene
-        from glasses.search.surface import gains_at
-
         scene = open_scene(model.kernel, Situation(one, np.zeros((0, 2)), 3), 256, np.random.default_rng(0))
         alone.append(gains_at(ExpectedLoss(), model.kernel, scene, decision.x[None], 1)[1][0])
     assert np.exp(decision.merit) == pytest.approx(np.mean(alone), rel=1e-6)
@@ -78,17 +78,12 @@ def test_known_hyperparameters_and_none_are_not_doubted():
 
 def test_leave_one_out_is_leaving_one_out():
     """[eq:loo]: against refitting nothing and predicting each observation from the others."""
-    from glasses import tiny
-
     post = fitted(GaussianProcess(noise=0.1), n=8, noise=0.1)
     z = np.asarray(leave_one_out(post))
     assert np.all(z[8:] == 0)
     hyper, X, y = post.hyper, np.asarray(post.X)[:8], np.asarray(post.y)[:8]
-    from glasses.surrogate.posterior import observed_covariance
-
     with jax.enable_x64(True):
         K = np.asarray(observed_covariance(GaussianProcess().kernel, hyper, jnp.asarray(X), jnp.asarray(8)))
-    assert tiny is not None
     c = float(hyper.mean)
     for i in range(8):
         rest = np.arange(8) != i
@@ -104,3 +99,22 @@ def test_a_model_that_is_too_sure_plans_less_far():
     surer = post._replace(alpha=np.asarray(post.alpha) * 4.0)
     assert 1 <= trusted_horizon(surer, 20) < 12
     assert trusted_horizon(post._replace(alpha=np.asarray(post.alpha) * 1e3), 20) == 1
+
+
+def test_failures_are_no_data_for_the_hyperparameters_and_do_not_vouch_for_the_model():
+    """Doubt and guard look at the values alone: members' hyperparameters and the trusted horizon are those without failures."""
+
+    def after(failures):
+        optimizer = Optimizer([(0, 1)], budget=40, loss=ExpectedLoss(), model=GaussianProcess(noise=0.0, draws=3), seed=0)
+        for x in np.linspace(0.05, 0.95, 8):
+            optimizer.tell([x], float(np.sin(40 * x)))
+        for x in np.linspace(0.31, 0.36, failures):
+            optimizer.tell([x], None)
+        situation = optimizer._known.situation()
+        return np.asarray(situation.doubt.hyper.lengthscale), trusted_horizon(situation.fitted, 20), situation.doubt.observed
+
+    plain, failed = after(0), after(4)
+    np.testing.assert_array_equal(plain[0], failed[0])
+    assert plain[1] == failed[1]
+    assert plain[2].tolist() == [8, 8, 8]
+    assert failed[2].tolist() == [12, 12, 12]

@@ -58,7 +58,7 @@ def foresee_run(record: dict[str, Any], moments: Sequence[float] | None = None) 
             loss=ExpectedLoss(),
             seed=record["seed"],
         )
-        forecast = optimizer.prospect(X[m], min(total - done, 128))
+        forecast = optimizer.forecast(min(total - done, 128), x=X[m])
         steps = [k for k in AHEAD if k <= len(forecast)]
         steps += [len(forecast)] if len(forecast) not in steps else []
         at = np.array(steps) - 1
@@ -103,8 +103,8 @@ class Calibration:
     count: int
     expected: float  # mean expected gain, in standard deviations of the values seen
     realised: float
-    bias: float  # [eq:bias], mean over problems
-    error: float  # its standard error, over runs
+    bias: float  # [eq:bias], mean over runs
+    error: float  # its standard error
     coverage: float  # [eq:coverage]
 
 

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.oracles import World, check_seed, choose, covariance_after, free_places, purse_after
+from glasses.lookahead.oracles import World, check_seed, choose, covariance_after, free_places, nowhere, purse_after
 from glasses.lookahead.scene import Scene, if_it_succeeds
 from glasses.padding import MAX_HORIZON
 
@@ -71,7 +71,7 @@ class DeterminantalPoints:
             jnp.diagonal(S),
             free_places(scene, world.star),
             purse_after(scene, world.star),
-            jnp.zeros(size - 1, int),
+            nowhere(size),
         )
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
 
@@ -85,7 +85,8 @@ class DeterminantalPoints:
         S = covariance_after(scene, world.star)[ground][:, ground] + scene.noise * jnp.eye(ground.size)
         L = q[:, None] * S * q[None, :] / scene.post.hyper.signal
         key = jax.random.fold_in(jax.random.key(self.seed), draw)
-        chosen = ground[sample_k(key, L, jnp.minimum(left, size) - 1, size - 1)]
+        k = jnp.minimum(left, size) - 1
+        chosen = jnp.where(jnp.arange(size - 1) < k, ground[sample_k(key, L, k, size - 1)], -1)
         return _paid(scene, chosen, purse_after(scene, world.star))
 
 
@@ -96,7 +97,7 @@ def _paid(scene: Scene, steps: jax.Array, purse: jax.Array) -> jax.Array:
         return steps
 
     def pay(purse: jax.Array, i: jax.Array) -> tuple[jax.Array, jax.Array]:
-        enough = price[i] <= purse
+        enough = (i >= 0) & (price[i] <= purse)
         return jnp.where(enough, purse - price[i], purse), jnp.where(enough, i, -1)
 
     return jax.lax.scan(pay, purse, steps)[1]

@@ -36,6 +36,7 @@ from jax.scipy.special import log_ndtr
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.scene import Scene, Star, believed_eta, if_it_succeeds, is_close
 from glasses.surrogate.kernels import squared_distance
+from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
 
 _JITTER = 1e-8
 
@@ -55,7 +56,7 @@ def unseen(scene: Scene, star: Star) -> World:
 
 
 class Oracle(Protocol):
-    """Predicts steps as places of the scene, (size - 1,): entry k is step k + 2; -1 where nothing can be paid for.
+    """Predicts steps as places of the scene, (size - 1,): entry k is step k + 2; -1 beyond what is left or can be paid for.
 
     ``draw`` numbers the futures of an oracle that samples them; one that does not ignores it.
     """
@@ -72,6 +73,11 @@ class Step(NamedTuple):
     purse: jax.Array
 
 
+def nowhere(size: int) -> jax.Array:
+    """Steps that are not predicted."""
+    return jnp.full(size - 1, -1)
+
+
 def purse_after(scene: Scene, star: Star) -> jax.Array:
     """What may be spent once x* is paid for; nothing is counted where there are no costs."""
     return jnp.zeros(()) if scene.purse is None or star.price is None else scene.purse - star.price
@@ -81,7 +87,7 @@ def choose(scene: Scene, score: jax.Array, free: jax.Array, purse: jax.Array) ->
     """The place of highest score per unit of cost, among the free ones that can be paid for."""
     if scene.price is None:
         i = jnp.argmax(jnp.where(free, score, -jnp.inf))
-        return Step(i, i, free.at[i].set(False), purse)
+        return Step(i, jnp.where(free[i], i, -1), free.at[i].set(False), purse)
     paid = free & (scene.price <= purse)
     i = jnp.argmax(jnp.where(paid, score - jnp.log(scene.price), -jnp.inf))
     some = jnp.any(paid)
@@ -117,7 +123,7 @@ class KrigingBeliever:
             return rows.at[k].set(row), rest, free, purse, jnp.minimum(eta, world.mu[i]), places.at[k - 1].set(place)
 
         rest = jnp.maximum(variance - first * first, nugget)
-        start = (rows, rest, free_places(scene, star), purse_after(scene, star), eta, jnp.zeros(size - 1, int))
+        start = (rows, rest, free_places(scene, star), purse_after(scene, star), eta, nowhere(size))
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
 
 
@@ -138,7 +144,7 @@ class LocalPenalization:
             return score, free, purse, places.at[k - 1].set(place)
 
         purse = purse_after(scene, world.star)
-        start = (self.appeal(scene, world), free_places(scene, world.star), purse, jnp.zeros(size - 1, int))
+        start = (self.appeal(scene, world), free_places(scene, world.star), purse, nowhere(size))
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
 
     def appeal(self, scene: Scene, world: World) -> jax.Array:
@@ -193,10 +199,14 @@ class ThompsonPaths:
             free, purse, places = state
             path = world.mu + factor @ jax.random.normal(jax.random.fold_in(key, k), (U,))
             depth = jnp.log(jnp.max(path) - path + 1e-300)  # a score that a cost or a risk can be added to
-            _, place, free, purse = choose(scene, if_it_succeeds(depth, scene.safe), free, purse)
+            i, place, free, purse = choose(scene, if_it_succeeds(depth, scene.safe), free, purse)
+            free = free & ~is_close(scene.points, scene.points[i][None], jnp.ones(1, bool))  # of a small space there are copies
             return free, purse, places.at[k - 1].set(place)
 
-        start = (free_places(scene, world.star), purse_after(scene, world.star), jnp.zeros(size - 1, int))
+        free = free_places(scene, world.star)
+        done = is_close(scene.points, scene.post.X, jnp.arange(scene.post.X.shape[0]) < scene.post.observed)
+        free = free & ~(done & (scene.noise < NEGLIGIBLE_NOISE))
+        start = (free, purse_after(scene, world.star), nowhere(size))
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
 
 

@@ -14,7 +14,7 @@ Whatever follows x, no policy gains more than Q_n(x): not a plan fixed beforehan
 
 An outcome y = mu_i + s_i t moves the mean along c = cov_i / s_i and turns the covariance into cov - c c^T whatever its value,
 so one matrix serves all outcomes of a place. The expectation over t ~ N(0, 1) is a sum with the same nodes at each of the n - 1
-levels: ``Even`` (a trapezoid rule, the default) or ``Hermite`` (Gauss-Hermite, the rule of ``TwoStage``).
+levels: ``Even`` (a trapezoid rule, the default) or ``Hermite`` (Gauss-Hermite).
 
 | name | symbol | shape | |
 |---|---|---|---|

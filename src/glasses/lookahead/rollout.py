@@ -27,17 +27,19 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import ndtri
 from scipy import special
 
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.losses import check_steps
-from glasses.lookahead.oracles import KrigingBeliever, choose, free_places, purse_after, unseen
+from glasses.lookahead.oracles import KrigingBeliever, choose, free_places, nowhere, purse_after, unseen
 from glasses.lookahead.scene import Scene, Star, if_it_succeeds
 from glasses.padding import MAX_HORIZON, MAX_PENDING
 from glasses.sobol import scrambled
 
 _TOGETHER = 16
 _MOST = 4096
+_SUCCESS = MAX_HORIZON + MAX_PENDING  # where the numbers that decide about success begin
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,12 @@ class Rollout:
 
         return jax.lax.fori_loop(first // _TOGETHER, last // _TOGETHER, add, jnp.zeros(()))
 
-    def simulate(self, scene: Scene, star: Star, left: jax.Array, size: int, block: jax.Array) -> Simulated:
+    def simulate(
+        self, scene: Scene, star: Star, left: jax.Array, size: int, block: jax.Array, *, whole_story: bool = False
+    ) -> Simulated:
         """Futures 16 block .. 16 block + 15."""
-        t = jax.lax.dynamic_slice_in_dim(jnp.asarray(_normals(self.race[-1])), block * _TOGETHER, _TOGETHER)
-        return jax.vmap(lambda t: simulate(scene, star, left, size, t))(t)
+        t = jax.lax.dynamic_slice_in_dim(jnp.asarray(normals(self.race[-1])), block * _TOGETHER, _TOGETHER)
+        return jax.vmap(lambda t: simulate(scene, star, left, size, t, whole_story=whole_story))(t)
 
 
 class Simulated(NamedTuple):
@@ -90,10 +94,12 @@ class Simulated(NamedTuple):
     steps: jax.Array  # (size - 1,) places of steps 2..; -1 where nothing can be paid for
 
 
-def simulate(scene: Scene, star: Star, left: jax.Array, size: int, t: jax.Array) -> Simulated:
-    """The rest of the run if the standardised outcomes are t: those of x* and the steps first, the pending ones after them.
+def simulate(scene: Scene, star: Star, left: jax.Array, size: int, t: jax.Array, *, whole_story: bool = False) -> Simulated:
+    """The rest of the run if the standardised outcomes are t: of x* and the steps, of the pending points, of success.
 
-    With noise, what counts is the posterior mean at a point after its outcome, as in ``losses``; of the last step, f itself.
+    With noise, what counts is the posterior mean at a point after its outcome, as in ``losses``; of the last step, f itself. A
+    later step fails with its probability, and then brings and teaches nothing. ``whole_story`` is for forecasts: also x* may
+    fail (for a decision ``loss.at_risk`` sees to that), and the posterior mean counts at the last step too.
     """
     U, P, noise = scene.points.shape[0], scene.pending, scene.noise
     nugget = 1e-10 * scene.post.hyper.signal
@@ -108,9 +114,15 @@ def simulate(scene: Scene, star: Star, left: jax.Array, size: int, t: jax.Array)
 
     total = jnp.sqrt(star.believed_var + noise)
     reach = star.believed_var / total
-    first = jnp.exp(log_expected_improvement(at_star, jnp.where(n > 1, reach, jnp.sqrt(star.believed_var)), eta))
+    known = (n > 1) | whole_story
+    first = jnp.exp(log_expected_improvement(at_star, jnp.where(known, reach, jnp.sqrt(star.believed_var)), eta))
     row = star.believed_cov / total
-    mu, eta = mu + row * t[0], jnp.minimum(eta, at_star + reach * t[0])
+    if whole_story and star.safe is not None:
+        first, went = first * jnp.exp(star.safe), succeeds(star.safe, t[_SUCCESS])
+        row, outcome = jnp.where(went, row, 0.0), jnp.where(went, at_star + reach * t[0], jnp.inf)
+    else:
+        outcome = at_star + reach * t[0]
+    mu, eta = mu + row * t[0], jnp.minimum(eta, outcome)
     rest = jnp.maximum(jnp.diagonal(scene.believed) - row * row, nugget)
     rows = jnp.zeros((size, U)).at[0].set(row)
 
@@ -119,24 +131,35 @@ def simulate(scene: Scene, star: Star, left: jax.Array, size: int, t: jax.Array)
         appeal = if_it_succeeds(log_expected_improvement(mu, jnp.sqrt(rest), eta), scene.safe)
         i, place, free, purse = choose(scene, appeal, free, purse)
         row = (scene.believed[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + noise)
-        sd = jnp.where(k + 1 < n, row[i], jnp.sqrt(rest[i]))
-        gain = jnp.exp(if_it_succeeds(log_expected_improvement(mu[i], sd, eta), None if scene.safe is None else scene.safe[i]))
+        sd = jnp.where((k + 1 < n) | whole_story, row[i], jnp.sqrt(rest[i]))
         happens = place >= 0
+        gain = log_expected_improvement(mu[i], sd, eta)
+        if scene.safe is not None:
+            gain, went = gain + scene.safe[i], succeeds(scene.safe[i], t[_SUCCESS + k])
+            row = jnp.where(went, row, 0.0)
+        else:
+            went = jnp.asarray(True)
+        gain = jnp.exp(gain)
         mu = mu + row * t[k]
-        eta = jnp.where(happens, jnp.minimum(eta, mu[i]), eta)
+        eta = jnp.where(happens & went, jnp.minimum(eta, mu[i]), eta)
         rest = jnp.maximum(rest - row * row, nugget)
         gains = gains.at[k].set(jnp.where(happens, gain, 0.0))
         return rows.at[k].set(row), rest, mu, eta, free, purse, gains, best.at[k].set(eta), places.at[k - 1].set(place)
 
     zeros = jnp.zeros(size)
     begun = (rows, rest, mu, eta, free_places(scene, star), purse_after(scene, star))
-    kept = (zeros.at[0].set(first + waiting), zeros.at[0].set(eta), jnp.zeros(size - 1, int))
+    kept = (zeros.at[0].set(first + waiting), zeros.at[0].set(eta), nowhere(size))
     *_, gains, best, places = jax.lax.fori_loop(1, n, step, (*begun, *kept))
     return Simulated(jnp.sum(gains), gains, best, places)
 
 
+def succeeds(safe: jax.Array, t: jax.Array) -> jax.Array:
+    """Whether an evaluation with this log probability of success succeeds where its normal number is t."""
+    return t < ndtri(jnp.exp(safe))
+
+
 @lru_cache(maxsize=4)
-def _normals(count: int) -> np.ndarray:
-    """(count, MAX_HORIZON + MAX_PENDING) standard normals; a shorter set is the beginning of a longer one."""
-    points = scrambled(MAX_HORIZON + MAX_PENDING, count.bit_length() - 1, np.random.default_rng(20151002))
+def normals(count: int) -> np.ndarray:
+    """(count, outcomes + pending + successes) standard normals; a shorter set is the beginning of a longer one."""
+    points = scrambled(_SUCCESS + MAX_HORIZON, count.bit_length() - 1, np.random.default_rng(20151002))
     return special.ndtri(np.clip(points, 2.0**-40, 1.0 - 2.0**-40))

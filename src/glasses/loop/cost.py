@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,20 +21,31 @@ class Cost:
 
     Table: ``{name: {value: cost, ...}}`` for a parameter with few values, ``{name: rate}`` for a number that costs its value
     times the rate; parameters that are not named cost nothing. Names are positions where the parameters have none. ``cheapest``
-    and ``usual`` (the median) are taken over all configurations of a small space, over 256 even ones otherwise.
+    and ``usual`` (the median) are taken over the corners and all configurations of a small space, 256 even ones of a large
+    one; the cheapest of a table is exact.
     """
 
     def __init__(self, space: Space, given: Any) -> None:
         from glasses.search.recommend import even_steps  # numerics: not before they are needed
 
         self.space = space
+        self._least: np.ndarray | None = None
         self._function = given if callable(given) else self._table(given)
         self._kept: dict[bytes, float] = {}
         every = space.every(_LOOKED_AT)
-        self.places = space.from_unit(even_steps(space.d, _LOOKED_AT) if every is None else every)
+        spread = even_steps(space.d, _LOOKED_AT) if every is None else every
+        self.places = np.concatenate([self._extremes(), space.from_unit(spread)])
         prices = np.array([self.of(x) for x in self.places])
         self.places, prices = self.places[np.argsort(prices, kind="stable")], np.sort(prices)
         self.cheapest, self.usual = float(prices[0]), float(np.median(prices))
+
+    def _extremes(self) -> np.ndarray:
+        """Raw points where a cost may be least or not positive: the corners (the first 256), and a table's cheapest."""
+        ends = list(zip(self.space.lower, self.space.upper, strict=True))
+        corners = [np.array(corner) for corner in itertools.islice(itertools.product(*ends), _LOOKED_AT)]
+        if self._least is not None:
+            corners.append(self._least)
+        return np.array([*corners, self.space.upper])
 
     def of(self, x: np.ndarray) -> float:
         """The cost of one raw point."""
@@ -54,6 +66,7 @@ class Cost:
         except (TypeError, ValueError):
             price = math.nan
         if not (math.isfinite(price) and price > 0):
+            value = value.item() if isinstance(value, np.generic) else value
             raise ValueError(
                 f"cost must be a positive number everywhere, got {value!r} at {point}: mend the cost function or table."
             )
@@ -67,6 +80,7 @@ class Cost:
                 "leave it out to count evaluations."
             )
         parts: list[tuple[Any, Any]] = []
+        least = self.space.lower.copy()
         for name, entry in given.items():
             if name not in names:
                 raise ValueError(f"cost: {unknown('parameter', str(name), [str(each) for each in names])}")
@@ -74,15 +88,30 @@ class Cost:
             if isinstance(entry, Mapping):
                 if parameter.count is None:
                     raise ValueError(f"cost[{name!r}] lists values of a continuous parameter: give a rate per unit instead.")
-                absent = [v for v in map(parameter.value, all_raw(parameter)) if v not in entry]
+                raws = all_raw(parameter)
+                values = [parameter.value(raw) for raw in raws]
+                if not all(isinstance(value, Hashable) for value in values):
+                    raise ValueError(f"cost[{name!r}] cannot be a table, its values are no keys: give a function of the point.")
+                absent = [value for value in values if value not in entry]
                 if absent:
                     raise ValueError(f"cost[{name!r}] lacks {absent[0]!r}: give a cost for every value.")
-            elif isinstance(parameter, Choice) or isinstance(entry, bool) or not isinstance(entry, int | float):
+                wrong = [value for value in values if not _is_number(entry[value])]
+                if wrong:
+                    raise ValueError(f"cost[{name!r}][{wrong[0]!r}] must be a number, got {entry[wrong[0]]!r}.")
+                least[names.index(name)] = raws[int(np.argmin([entry[value] for value in values]))]
+            elif isinstance(parameter, Choice) or not _is_number(entry):
                 raise ValueError(f"cost[{name!r}] must be {{value: cost}} or, for a number, a rate per unit, got {entry!r}.")
+            elif entry < 0:
+                least[names.index(name)] = self.space.upper[names.index(name)]
             parts.append((name, entry))
+        self._least = least
 
         def add(*point: Any, **named: Any) -> float:
             values: Any = named if named else point[0]
             return sum(entry[values[name]] if isinstance(entry, Mapping) else entry * values[name] for name, entry in parts)
 
         return add
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float | np.number) and not isinstance(given, bool)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from glasses.loop.ledger import Ledger
@@ -80,14 +81,8 @@ class Knowledge:
         """What a search is given."""
         space, books = self.space, self.books
         pending = space.to_unit(np.array(books.pending)) if books.pending else np.zeros((0, space.d))
-        post = _with_room(self.posterior(), len(books.failed) + len(pending))
-        if books.failed:
-            failed = space.to_unit(np.array(books.failed))
-            post = disappointed(
-                post, pad_rows(failed, data_size(len(failed))), np.asarray(len(failed)), kernel=self.model.kernel
-            )
         return Situation(
-            post,
+            self._told_of_failures(self.posterior()),
             pending,
             books.remaining,
             space.lattice,
@@ -95,8 +90,28 @@ class Knowledge:
             space.every(SMALL),
             None if books.cost is None else books.cost.at,
             books.purse,
-            self.once("doubt", (*self.moment(), self.model), lambda: self.model.doubt(post, self.units()[1])),
+            self.once("doubt", (*self.moment(), self.model), self._doubt),
+            self.posterior(),
         )
+
+    def _doubt(self) -> Posterior | None:
+        """Other hyperparameters that the values allow, each told of the failures."""
+        stacked = self.model.doubt(self.posterior(), self.units()[1])
+        if stacked is None:
+            return None
+        plain = jax.tree.map(np.asarray, stacked)
+        members = [self._told_of_failures(jax.tree.map(lambda a, m=m: a[m], plain)) for m in range(self.model.draws)]
+        return jax.tree.map(lambda *each: np.stack([np.asarray(a) for a in each]), *members)
+
+    def _told_of_failures(self, post: Posterior) -> Posterior:
+        """With room for what is pending, and each failed point as having brought nothing."""
+        books = self.books
+        post = _with_room(post, len(books.failed) + len(books.pending))
+        if not books.failed:
+            return post
+        failed = self.space.to_unit(np.array(books.failed))
+        padded = pad_rows(failed, data_size(len(failed)))
+        return disappointed(post, padded, np.asarray(len(failed)), kernel=self.model.kernel)
 
 
 def _with_room(post: Posterior, extra: int) -> Posterior:

@@ -58,7 +58,7 @@ class Ledger:
         value = self._checked(value)
         waiting = self.price(self.pending)
         used = self.spent + waiting
-        if value < used:
+        if value * (1 + _ROUNDING) < used:
             raise ValueError(
                 f"budget = {value:g} is below what is already used ({self.spent:g} told, "
                 f"{waiting:g} pending): the least possible is {used:g}."
@@ -79,6 +79,11 @@ class Ledger:
 
     @property
     def purse(self) -> float:
+        """``unspent``, with a trifle for the rounding of sums."""
+        return self.unspent if self.cost is None else self.unspent + _ROUNDING * self._budget
+
+    @property
+    def unspent(self) -> float:
         """What may still be spent."""
         return self._budget - self.spent - self.price(self.pending)
 
@@ -87,11 +92,11 @@ class Ledger:
         """Evaluations that still fit; with costs, if all were as cheap as the cheapest."""
         if self.cost is None:
             return int(self.purse)
-        return max(0, math.floor(self.purse / self.cost.cheapest * (1 + _ROUNDING)))
+        return max(0, math.floor(self.purse / self.cost.cheapest))
 
-    def affords(self, x: np.ndarray) -> bool:
-        """Whether an evaluation at x can still be paid for."""
-        return self.price([x]) <= self.purse + _ROUNDING * self._budget
+    def affords(self, x: np.ndarray, besides: list[np.ndarray] | None = None) -> bool:
+        """Whether an evaluation at x can still be paid for, ``besides`` others that are only planned."""
+        return self.price([*(besides or []), x]) <= self.purse
 
     @property
     def evaluated(self) -> int:
@@ -139,11 +144,14 @@ class Ledger:
 
     def is_exhausted(self) -> bool:
         """Whether no configuration of a finite space is left."""
-        if self.space.size > self.evaluated:
-            return False
+        return self.space.size <= self.evaluated and self.new_configurations() < 1
+
+    def new_configurations(self) -> float:
+        """How many configurations were neither evaluated nor asked for; infinite with a continuous parameter."""
+        if math.isinf(self.space.size):
+            return math.inf
         runnable = {tuple(self.space.from_unit(self.space.to_unit(x))) for x in (*self.X, *self.failed, *self.pending)}
-        exact = {row for row in runnable if self.is_taken(np.array(row))}
-        return len(exact) >= self.space.size
+        return self.space.size - sum(self.is_taken(np.array(row)) for row in runnable)
 
     def failures(self) -> list[Failure]:
         return [Failure(self.space.form(x), reason) for x, reason in zip(self.failed, self.reasons, strict=True)]

@@ -164,6 +164,7 @@ def _side_by_side(
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
+            more = True  # a failure that costs nothing may make room again
             finished = [_outcome(running.pop(future), future) for future in sorted(done, key=list(running).index)]
             broken = [each.error for each in finished if isinstance(each.error, BrokenExecutor)]
             yield [each for each in finished if not isinstance(each.error, BrokenExecutor)]
@@ -213,7 +214,7 @@ def _workers(executor: Executor, workers: int | None) -> int:
 
 def _exhaustion(optimizer: Optimizer) -> Exception | str:
     try:
-        optimizer.ask()
+        optimizer.plan()
     except ExhaustedError as error:
         return error
     return "The run ended before its budget."

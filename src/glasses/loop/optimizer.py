@@ -95,7 +95,7 @@ class Optimizer:
             points, _ = self.space.read(x0, "x0")
             if y0 is not None:
                 self._ledger.tell(points, values_of(y0, "y0", single=False), None, ("x0", "y0"))
-            elif self._ledger.price([*points]) > self.budget:
+            elif self._ledger.price([*points]) > self._ledger.purse:
                 raise ValueError(
                     f"x0 holds {len(points)} points but the budget is {self.budget:g}: raise the budget or drop some."
                 )
@@ -131,16 +131,16 @@ class Optimizer:
         count, books = 1 if n is None else whole("n", n, 1), self._ledger
         if count > self.remaining:
             raise ValueError(
-                f"{count} asked but {self.remaining} of {self.budget:g} evaluations remain "
-                f"({books.spent:g} told, {len(books.pending)} pending): "
-                "tell results or raise optimizer.budget."
+                f"{count} asked but {self.remaining} {self._of_budget()} ({books.spent:g} told, "
+                f"{books.price(books.pending):g} pending): tell results or raise optimizer.budget."
             )
         before = books.pending, books.first
         asked = []
         try:
             for _ in range(count):
                 x = self._next()
-                books.pending, books.first = [*books.pending, x], books.first[1:]
+                wanted = next((k + 1 for k, each in enumerate(books.first) if each is x), 0)
+                books.pending, books.first = [*books.pending, x], books.first[wanted:]
                 asked.append(self.space.form(x))
         except BaseException:
             books.pending, books.first = before  # a point that was not handed out is not pending
@@ -160,7 +160,7 @@ class Optimizer:
         points, _ = self.space.read(x)
         if self._ledger.price([*points]) > self._ledger.purse:
             raise ValueError(
-                f"{len(points)} more pending points but {self.remaining} evaluations remain: raise the budget first."
+                f"{len(points)} more pending points but {self.remaining} {self._of_budget()}: raise the budget first."
             )
         self._ledger.pending = [*self._ledger.pending, *points]
 
@@ -229,11 +229,19 @@ class Optimizer:
         self._check_not_exhausted()
         if self._opening():
             used = self._ledger.evaluated
-            rest = list(self._ledger.first)
-            while len(rest) < min(self.remaining, max(1, self.n_initial - used)) and not self._ledger.is_exhausted():
-                rest.append(self._design(used + len(rest), rest))
+            rest: list[np.ndarray] = []
+            for wanted in self._ledger.first:
+                rest += [wanted] if self._ledger.affords(wanted, rest) else []
+            try:
+                while len(rest) < min(self.remaining, max(1, self.n_initial - used)) and not self._ledger.is_exhausted():
+                    rest.append(self._design(used + len(rest), rest))
+            except ExhaustedError:
+                if not rest:
+                    raise
             return self._predicted(rest[: self.remaining])
-        decision, left = self._decide(), self.remaining
+        decision, left, x = self._decide(), self.remaining, self._next()
+        if not np.array_equal(self.space.from_unit(decision.x), x):
+            return self._predicted([x])
         if planned(self.loss, left) < left:
             decision = foresee(self.model.kernel, self._known.situation(), np.asarray(decision.x), self._known.rng(2))
         centre, scale = self._known.units()
@@ -247,28 +255,29 @@ class Optimizer:
             expected_best=None if gain is None else centre + scale * (decision.eta - gain),
         )
 
-    def forecast(self, steps: int | None = None) -> Forecast:
-        """What the next k evaluations are expected to bring, k = 1..``steps`` (default: all that remain). Asks for nothing."""
+    def forecast(self, steps: int | None = None, *, x: Any = None) -> Forecast:
+        """What the next k evaluations are expected to bring, k = 1..``steps`` (default: all that remain). Asks for nothing.
+
+        ``x``: the first of them (default: the point that ``ask`` would give).
+        """
         if not self._ledger.y:
             raise ValueError("There is no data to forecast from: tell at least one evaluation first.")
         if self.remaining == 0:
             raise ValueError(f"Nothing is left to forecast: the budget of {self.budget:g} is used; raise optimizer.budget.")
         n = whole("steps", min(self.remaining, MAX_HORIZON) if steps is None else steps, 1)
         if n > self.remaining:
-            raise ValueError(f"steps = {n} but {self.remaining} evaluations remain: ask for fewer or raise optimizer.budget.")
+            raise ValueError(f"steps = {n} but {self.remaining} {self._of_budget()}: ask for fewer or raise the budget.")
         if n > MAX_HORIZON:
             raise ValueError(f"At most {MAX_HORIZON} evaluations can be forecast at once, got steps = {n}.")
-        new = self.space.size - self._ledger.evaluated
+        self._check_not_exhausted()
+        new = self._ledger.new_configurations()
         if n > new and float(self.posterior().hyper.noise) < NEGLIGIBLE_NOISE:
-            if steps is not None or new < 1:
+            if steps is not None:
                 raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
             n = int(new)
-        self._check_not_exhausted()
-        return self.prospect(self._next(), n)
+        return self._forecast(self.space.to_unit(self._next() if x is None else self.space.read(x)[0][0]), n)
 
-    def prospect(self, x: np.ndarray, n: int) -> Forecast:
-        """``forecast`` of n evaluations of which the first is at the raw point x."""
-        x = self.space.to_unit(x)
+    def _forecast(self, x: np.ndarray, n: int) -> Forecast:
         known, kernel = self._known, self.model.kernel
 
         def foretold() -> Foretold:
@@ -277,17 +286,20 @@ class Optimizer:
             price = None if situation.price is None else situation.price(x[None])[0]
             return foretell(scene, x, price, np.asarray(n), kernel=kernel, size=horizon_size(n))
 
-        found = known.once("forecast", (*known.moment(), x.tobytes(), n), foretold)
+        found = known.once("forecast", (*known.moment(), x.tobytes(), n, self.search), foretold)
         centre, scale = known.units()
         return Forecast.of(found, n, centre, scale)
 
     def _opening(self) -> bool:
         """Whether the next point is an initial one: given by x0, not enough evaluations yet, or nothing told to learn from."""
-        return bool(self._ledger.first) or self._ledger.evaluated < self.n_initial or not self._ledger.y
+        return (
+            any(map(self._ledger.affords, self._ledger.first)) or self._ledger.evaluated < self.n_initial or not self._ledger.y
+        )
 
     def _next(self) -> np.ndarray:
-        if self._ledger.first:
-            return self._ledger.first[0]
+        for wanted in self._ledger.first:
+            if self._ledger.affords(wanted):
+                return wanted
         self._check_not_exhausted()
         if self._opening():
             return self._design(self._ledger.evaluated)
@@ -306,14 +318,21 @@ class Optimizer:
         if self._ledger.cost is not None:
             sequence = np.concatenate([sequence, self._ledger.cost.places])
         for x in sequence:
-            if not self._ledger.is_taken(x, also) and self._ledger.affords(x):
+            if not self._ledger.is_taken(x, also) and self._ledger.affords(x, also):
                 return x
         if self._ledger.cost is not None:
             raise ExhaustedError(
-                f"{self._ledger.purse:g} of {self.budget:g} is left and nothing new was found that it pays for: "
+                f"{self._ledger.unspent:.6g} of {self.budget:g} is left and nothing new was found that it pays for: "
                 "the run is complete, or raise optimizer.budget."
             )
         return sequence[k % len(sequence)]  # only in a large finite space, by a chance nobody will live to see
+
+    def _of_budget(self) -> str:
+        return (
+            f"of {self.budget:g} evaluations remain"
+            if self._ledger.cost is None
+            else f"at most fit into the {self._ledger.unspent:.6g} left"
+        )
 
     def _check_not_exhausted(self) -> None:
         """In a finite space there may be nothing left to learn: unless the noise makes repetitions worth something."""

@@ -194,12 +194,8 @@ def _forecast(optimizer: Optimizer) -> Forecast | None:
         return None
     try:
         return optimizer.forecast()
-    except ExhaustedError:
+    except ExhaustedError:  # a finite space without a new configuration, or nothing that can be paid for
         return None
-    except ValueError:
-        if optimizer.space.size > optimizer._ledger.evaluated:
-            raise
-        return None  # a finite space without a new configuration
 
 
 def _under_way(optimizer: Optimizer) -> float:

@@ -67,7 +67,7 @@ class Cascade:
     def decide(self, loss: Loss, kernel: Kernel, situation: Situation, rng: np.random.Generator) -> Decision:
         scene = open_scene(kernel, situation, self.places, rng)
         n = min(planned(loss, situation.left), self.places)
-        n = trusted_horizon(situation.post, n) if self.guarded else n
+        n = trusted_horizon(situation.fitted or situation.post, n) if self.guarded else n
         size, left_now = horizon_size(n), np.asarray(n)
         prices = prices_of(situation.price)
         if not loss.looks_ahead:
@@ -97,7 +97,7 @@ def prices_of(price: Price | None) -> Callable[[Any], np.ndarray | None]:
 
 def open_scene(kernel: Kernel, situation: Situation, places: int, rng: np.random.Generator) -> Scene:
     """Survey the cube for one decision; of a small finite space, all of it."""
-    post, pending, _, lattice, success, every, price, purse, doubt = situation
+    post, pending, _, lattice, success, every, price, purse, doubt, _ = situation
     d = post.X.shape[1]
     room = pending_size(len(pending))
     filled = pad_rows(pending.reshape(-1, d), room)
@@ -195,6 +195,8 @@ def _screen(scene: Scene, left: jax.Array, *, size: int, count: int) -> jax.Arra
     log_ei = log_expected_improvement(scene.mu, jnp.sqrt(jnp.diagonal(scene.believed)), eta)[: candidates.shape[0]]
     if scene.safe is not None:
         log_ei = if_it_succeeds(log_ei, scene.safe[: candidates.shape[0]])
+    if scene.price is not None:
+        log_ei = log_ei - jnp.log(scene.price[: candidates.shape[0]])
     log_ei = jnp.where(taken, -jnp.inf, log_ei)
     coarse = Glasses(KrigingBeliever(), QMC(16))
     plan = coarse.futures(scene, star_at(scene, jnp.argmax(log_ei)), left, size)

@@ -29,6 +29,7 @@ class Situation(NamedTuple):
     price: Price | None = None  # what evaluations cost at points of the unit cube; None: budgets count evaluations
     purse: float = 0.0  # what may still be spent, in the units of ``price``
     doubt: Posterior | None = None  # the posterior under several draws of the hyperparameters, stacked
+    fitted: Posterior | None = None  # the posterior of the values alone, where ``post`` also knows of failures
 
 
 class Valued(NamedTuple):

@@ -40,6 +40,7 @@ def ensemble(post: Posterior, fixed: jax.Array, *, kernel: Kernel, prior: Prior,
     H = jax.lax.map(lambda h: (slope(centre + h) - slope(centre - h)) / 2e-3, step)
     H = jnp.where(both, H, jnp.eye(centre.size))  # [eq:laplace]
     values, vectors = jnp.linalg.eigh(0.5 * (H + H.T))
+    inside = jnp.sum(jnp.where(moving[:, None], vectors**2, 0.0), axis=0)  # 0 for directions that are held
     spread = vectors / jnp.sqrt(jnp.maximum(values, _WIDEST**-2))
 
     def chain(key: jax.Array) -> Posterior:
@@ -49,7 +50,7 @@ def ensemble(post: Posterior, fixed: jax.Array, *, kernel: Kernel, prior: Prior,
             z = jax.random.normal(normal, centre.shape)
             new = jnp.where(moving, centre + spread @ z, centre)
             new_value = jnp.where(jnp.all(~moving | ((new >= low) & (new <= high))), deviance(new), jnp.inf)
-            new_depth = 0.5 * jnp.sum(z * z)
+            new_depth = 0.5 * jnp.sum(inside * z * z)
             accept = jnp.log(jax.random.uniform(uniform)) < (value - new_value) - (depth - new_depth)  # [eq:chain]
             return tuple(jnp.where(accept, a, b) for a, b in zip((new, new_value, new_depth), state, strict=True))
 
