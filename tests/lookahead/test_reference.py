@@ -301,7 +301,7 @@ def test_two_stage_with_two_left_is_the_exact_two_step_value():
     for seed in range(3):
         model, (mu, cov, eta) = data(seed), law(seed)
         scene = scene_of(jnp.asarray(model.X), jnp.asarray(model.y))
-        exact = two_step_values((mu, np.diag(cov), cov), mu, np.diag(cov), eta, Hermite(TWO.nodes))
+        exact = two_step_values((mu, np.diag(cov), cov), mu, np.diag(cov), eta, Even(TWO.nodes))
         np.testing.assert_allclose(gains(TWO, scene, 2)[0], exact, rtol=1e-4)
 
 

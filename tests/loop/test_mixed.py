@@ -151,9 +151,10 @@ def test_the_risk_of_a_failure_is_weighed_against_the_rest_of_the_budget():
     for i in (3, 17):
         gain = math.exp(float(loss.merit(scene, star_at(scene, jnp.asarray(i)), (), one)))
         p = math.exp(float(safe[i]))
-        alone = float(worth(loss, risky, star_at(risky, jnp.asarray(i)), (), one))
+        alone = float(worth(loss, risky, lambda scene, i=i: star_at(scene, jnp.asarray(i)), (), one))
         assert math.exp(alone) == pytest.approx(p * gain, rel=1e-9)
-        rest = float(worth(loss, risky._replace(rest=jnp.log(0.3)), star_at(risky, jnp.asarray(i)), (), one))
+        with_rest = risky._replace(rest=jnp.log(0.3))
+        rest = float(worth(loss, with_rest, lambda scene, i=i: star_at(scene, jnp.asarray(i)), (), one))
         assert math.exp(rest) == pytest.approx(p * gain + (1 - p) * 0.3, rel=1e-9)
 
 

@@ -68,11 +68,11 @@ class Optimizer:
         usual = presets.default()
         self.space = Space(bounds)
         self.loss = usual["loss"] if loss is None else loss
-        self.model = _model(model, noise)
+        fitted = _model(model, noise)
         self.search = usual["search"] if search is None else search
         for given, name, method in (
             (self.loss, "loss", "merit"),
-            (self.model, "model", "posterior"),
+            (fitted, "model", "posterior"),
             (self.search, "search", "decide"),
         ):
             if isinstance(given, type) or not callable(getattr(given, method, None)):
@@ -81,7 +81,7 @@ class Optimizer:
         if not isinstance(count_failures, bool):
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")
         self._ledger = Ledger(self.space, budget, count_failures, None if cost is None else Cost(self.space, cost))
-        self._known = Knowledge(self._ledger, self.model, self.seed)
+        self._known = Knowledge(self._ledger, fitted, self.seed)
         typical = 1 if self._ledger.cost is None else self._ledger.cost.usual
         usually = usual_initial(self.space, int(self.budget / typical))
         self.n_initial = usually if n_initial is None else whole("n_initial", n_initial, 1)
@@ -101,6 +101,15 @@ class Optimizer:
                 )
             else:
                 self._ledger.first = list(points)
+
+    @property
+    def model(self) -> GaussianProcess:
+        """What is assumed of the objective. May be changed at any time, like ``loss`` and ``search``."""
+        return self._known.model
+
+    @model.setter
+    def model(self, value: GaussianProcess) -> None:
+        self._known.model = value
 
     @property
     def budget(self) -> float:
