@@ -46,27 +46,11 @@ class TestContract:
     def test_same_question_same_answer(self, oracle):
         assert np.array_equal(predict(oracle, [0.3, 0.3], 9)[0], predict(oracle, [0.3, 0.3], 9)[0])
 
-    def test_a_shorter_future_is_the_beginning_of_a_longer_one(self, oracle):
-        if oracle == DeterminantalPoints(sample=True):
-            pytest.skip("a k-DPP draws its k places together: another k is another process")
-        long, short = predict(oracle, [0.3, 0.3], 12)[0], predict(oracle, [0.3, 0.3], 5)[0]
-        assert np.array_equal(long[:4], short)
-
     def test_padding_of_the_horizon_is_invisible(self, oracle):
         assert np.array_equal(predict(oracle, [0.3, 0.3], 7, size=8)[0], predict(oracle, [0.3, 0.3], 7, size=64)[0])
 
     def test_nothing_follows_the_last_evaluation(self, oracle):
         assert predict(oracle, [0.3, 0.3], 1)[0].size == 0
-
-    def test_the_star_repels(self, oracle):
-        """The favourite place of the future is avoided once the star stands on it."""
-        if oracle == ThompsonPaths():
-            pytest.skip("one path may go anywhere: see the frequencies below")
-        elsewhere, _, _ = predict(oracle, [0.99, 0.01], 2)
-        favourite = PLACES[elsewhere[0]]
-        near = favourite + 1e-3
-        then = PLACES[predict(oracle, near, 2)[0][0]]
-        assert np.linalg.norm(then - near) > 0.02
 
     def test_pending_points_are_never_predicted_again(self, oracle):
         favourite = PLACES[predict(oracle, [0.99, 0.01], 2)[0][0]]
@@ -80,6 +64,24 @@ class TestContract:
         assert np.array_equal(
             predict(oracle, [0.2, 0.2], 9, pending=waiting)[0], predict(oracle, [0.2, 0.2], 9, pending=waiting, room=3)[0]
         )
+
+
+# A k-DPP draws its k places together: another k is another process.
+@pytest.mark.parametrize("oracle", [oracle for oracle in ORACLES if oracle != DeterminantalPoints(sample=True)], ids=str)
+def test_a_shorter_future_is_the_beginning_of_a_longer_one(oracle):
+    long, short = predict(oracle, [0.3, 0.3], 12)[0], predict(oracle, [0.3, 0.3], 5)[0]
+    assert np.array_equal(long[:4], short)
+
+
+# One Thompson path may go anywhere: its frequencies are tested below.
+@pytest.mark.parametrize("oracle", [oracle for oracle in ORACLES if oracle != ThompsonPaths()], ids=str)
+def test_the_star_repels(oracle):
+    """The favourite place of the future is avoided once the star stands on it."""
+    elsewhere, _, _ = predict(oracle, [0.99, 0.01], 2)
+    favourite = PLACES[elsewhere[0]]
+    near = favourite + 1e-3
+    then = PLACES[predict(oracle, near, 2)[0][0]]
+    assert np.linalg.norm(then - near) > 0.02
 
 
 @given(x=st.tuples(st.floats(0, 1), st.floats(0, 1)), seed=st.integers(0, 5))

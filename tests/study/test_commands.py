@@ -482,7 +482,10 @@ def test_forecasts_that_cannot_be_made(line, capsys, tmp_path):
     glasses(capsys, "ask", path)
     assert "There is no data to forecast from" in glasses(capsys, "forecast", path, status=2)
     glasses(capsys, "tell", path, "0.5")
-    for steps, sentence in (("0", "steps must be a whole number of at least 1, got 0"), ("10", "but 9 evaluations remain")):
+    for steps, sentence in (
+        ("0", "steps must be a whole number of at least 1, got 0"),
+        ("10", "but 9 of 10 evaluations remain"),
+    ):
         assert sentence in glasses(capsys, "forecast", path, "--steps", steps, status=2)
     picture = tmp_path / "picture.xyz"
     assert f"{picture} cannot be drawn" in glasses(capsys, "forecast", path, "--out", picture, status=2)
