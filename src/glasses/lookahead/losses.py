@@ -80,11 +80,9 @@ class Marginalized:
         return jax.lax.map(lambda s: self.oracle.steps(scene, world, left, size, s), jnp.arange(self.samples))
 
     def merit(self, scene: Scene, star: Star, futures: jax.Array, left: jax.Array) -> jax.Array:
-        def one(steps: jax.Array) -> jax.Array:
-            mu, S, valid = future_law(scene, star, steps, left)
-            return self.expectation.log_gain(mu, S, scene.eta, valid)
-
-        return jax.scipy.special.logsumexp(jax.lax.map(one, futures)) - float(np.log(self.samples))
+        alone = Glasses(self.oracle, self.expectation)
+        each = jax.lax.map(lambda steps: alone.merit(scene, star, steps, left), futures)
+        return jax.scipy.special.logsumexp(each) - float(np.log(self.samples))
 
 
 @dataclass(frozen=True)

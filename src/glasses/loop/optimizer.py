@@ -295,7 +295,7 @@ class Optimizer:
             price = None if situation.price is None else situation.price(x[None])[0]
             return foretell(scene, x, price, np.asarray(n), kernel=kernel, size=horizon_size(n))
 
-        found = known.once("forecast", (*known.moment(), x.tobytes(), n, self.search), foretold)
+        found = known.once("forecast", (*known.moment(), x.tobytes(), n, self.model, self.search), foretold)
         centre, scale = known.units()
         return Forecast.of(found, n, centre, scale)
 
@@ -359,7 +359,7 @@ class Optimizer:
         def decide() -> Decision:
             return self.search.decide(self.loss, self.model.kernel, known.situation(), known.rng(1))
 
-        return known.once("decision", (*known.moment(), self.loss, self.search), decide)
+        return known.once("decision", (*known.moment(), self.loss, self.model, self.search), decide)
 
     def posterior(self) -> Posterior:
         """The fitted model given everything told, over the unit cube and standardised outputs; fitted once per state."""
