@@ -1,0 +1,148 @@
+"""Studies that stop by a criterion, and what the rest of one is worth."""
+
+import json
+import sys
+
+import pytest
+from shell import dump, glasses
+
+LINE = """
+name = "line"
+direction = "{direction}"
+budget = 10
+n_initial = 3
+noise = 0.0
+planner = "el"
+seed = 1
+[objective]
+python = "line_objective:measure"
+[parameters]
+x = [0.0, 1.0]
+{stop}
+"""
+
+
+@pytest.fixture(params=["minimize", "maximize"])
+def line(request, tmp_path, monkeypatch):
+    """Writes a study over one parameter whose best value is 1 in size, in either direction; its sign."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "line_objective", raising=False)
+    sign = 1 if request.param == "minimize" else -1
+    (tmp_path / "line_objective.py").write_text(
+        f"import math\n\n\ndef measure(x):\n    return {sign} * math.sin(7 * x + 2.5)\n"
+    )
+    path = tmp_path / "line.toml"
+
+    def write(stop=""):
+        path.write_text(LINE.format(direction=request.param, stop=stop))
+        return path
+
+    return write, sign
+
+
+def test_a_study_stops_when_its_criterion_says_so(line, capsys):
+    write, sign = line
+    path = write("[stop]\nprice = 1e6")
+    out = glasses(capsys, "run", path)
+    assert "Stopped: No further evaluations are expected to be worth 1e+06 each: 1 more would buy 0." in out
+    assert "7 of 10 evaluations are saved." in out
+    assert f"change [stop] in {path}" in out
+    assert "Done: 3 of 10 evaluations." in out
+    assert "[stop] of the study file is met: No further evaluations" in glasses(capsys, "show", path)
+    assert "are saved" in glasses(capsys, "worker", path)  # again: nothing is evaluated
+    write("[stop]\nprice = 1e-12\ntarget = " + str(sign * -0.999))
+    found = json.loads(glasses(capsys, "show", path, "--format", "json"))
+    best = found["best"]["value"]
+    assert found["stop"] is None
+    assert sign * best > -0.999
+    out = glasses(capsys, "run", path)
+    best = json.loads(glasses(capsys, "show", path, "--format", "json"))["best"]["value"]
+    assert sign * best <= -0.999
+    assert f"Stopped: The best value, {best:.6g}, has reached the target, {sign * -0.999:g}." in out
+    done = int(out.split("Done: ")[1].split()[0])
+    assert 3 < done < 10
+    assert f"{10 - done} of 10 evaluations are saved." in out
+    assert "has reached the target" in glasses(capsys, "show", path)
+    write("[stop]\nno_gain = 0.9")
+    assert "Stopped: No realistic gain is left" in glasses(capsys, "run", path)
+    write()
+    assert "Done: 10 of 10" in glasses(capsys, "run", path)
+    write("[stop]\nno_gain = 0.9")
+    assert json.loads(glasses(capsys, "show", path, "--format", "json"))["stop"] is None  # nothing is left to stop
+    assert "Stopped" not in glasses(capsys, "run", path)
+
+
+def test_a_worker_that_would_stop_waits_for_the_others(line, capsys, monkeypatch):
+    """One evaluation is under way elsewhere: its result is awaited, and here it changes the mind of nobody."""
+    from glasses.study.file import read_study
+    from glasses.study.keeper import Keeper
+    from glasses.study.objective import Evaluation
+    from glasses.study.worker import _Stop
+
+    path = line[0]("[stop]\nprice = 1e6")
+    glasses(capsys, "run", path, "--most", "3")
+    with Keeper(read_study(path)) as other:
+        trial = other.claim()
+        params = other.point(trial)
+        waits = []
+
+        def wait(self, seconds):
+            waits.append(seconds)
+            if len(waits) == 2:
+                other.finish(trial, Evaluation(0.0), params)
+
+        monkeypatch.setattr(_Stop, "wait", wait)
+        out = glasses(capsys, "run", path)
+    assert len(waits) == 2
+    assert out.count("nothing more is to begin; waiting for 1 evaluations of other workers ...") == 1
+    assert "Stopped: No further evaluations" in out
+    assert "Done: 4 of 10 evaluations." in out
+
+
+def test_a_forecast_in_the_units_and_the_direction_of_the_study(line, capsys, tmp_path):
+    write, sign = line
+    path = write()
+    glasses(capsys, "run", path, "--most", "4")
+    before = dump(path)
+    out = glasses(capsys, "forecast", path, "--out", tmp_path / "ahead.png")
+    found = json.loads(glasses(capsys, "forecast", path, "--format", "json"))
+    assert dump(path) == before
+    assert (tmp_path / "ahead.png").stat().st_size > 10_000
+    best = json.loads(glasses(capsys, "show", path, "--format", "json", "--no-plan"))["best"]["value"]
+    assert found["best"] == pytest.approx(best, abs=1e-9)
+    assert [each["k"] for each in found["steps"]] == [1, 2, 3, 4, 5, 6]
+    for each in found["steps"]:
+        assert each["low"] <= each["high"]
+        assert sign * found["clairvoyant"] <= sign * each["expected"] + 1e-9
+        assert sign * each["expected"] <= sign * best + 1e-9
+        assert sign * each["open_loop"] <= sign * best + 1e-9
+        optimistic = each["low"] if sign > 0 else each["high"]
+        assert sign * optimistic <= sign * best + 1e-9
+    gain = [sign * (best - each["expected"]) for each in found["steps"]]
+    words = f"3 more evaluations are expected to buy {gain[2]:.3g}, the next 3 {gain[5] - gain[2]:.3g}."
+    assert found["words"] == words
+    lines = out.splitlines()
+    assert lines[0].endswith(f"6 of 10 left; best value now {best:.6g}.")
+    assert [row.split()[0] for row in lines[3:7]] == ["1", "2", "5", "6"]
+    assert lines[3].split()[1] == f"{found['steps'][0]['expected']:.4g}"
+    assert lines[-2:] == [words, f"Wrote {tmp_path / 'ahead.png'}."]
+    short = glasses(capsys, "forecast", path, "--steps", "1").splitlines()
+    assert short[-1] == f"1 more evaluation is expected to buy {gain[0]:.3g}."
+    glasses(capsys, "ask", path)
+    assert "5 of 10 left, 1 under way" in glasses(capsys, "forecast", path)
+
+
+def test_forecasts_that_cannot_be_made(line, capsys, tmp_path):
+    path = line[0]()
+    glasses(capsys, "ask", path)
+    assert "There is no data to forecast from" in glasses(capsys, "forecast", path, status=2)
+    glasses(capsys, "tell", path, "0.5")
+    for steps, sentence in (
+        ("0", "steps must be a whole number of at least 1, got 0"),
+        ("10", "but 9 of 10 evaluations remain"),
+    ):
+        assert sentence in glasses(capsys, "forecast", path, "--steps", steps, status=2)
+    picture = tmp_path / "picture.xyz"
+    assert f"{picture} cannot be drawn" in glasses(capsys, "forecast", path, "--out", picture, status=2)
+    glasses(capsys, "run", path)
+    assert "Nothing is left to forecast" in glasses(capsys, "forecast", path, status=2)
