@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from problems import hills
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import glasses
 from glasses import (
@@ -30,7 +33,7 @@ GLASSES = re.compile(r"from glasses\.(\w+)")
 
 
 def test_a_whole_run_compiles_a_handful_of_programs():
-    """30 evaluations with the default: one fit, one survey, one recommendation, three stages for each of two horizon sizes."""
+    """30 evaluations with the default: one fit, one survey, a recommendation, three stages for each of three horizons."""
     forget_programs()
     minimize(hills, BOX, budget=30, seed=0)
     programs = programs_in_memory()
@@ -38,9 +41,9 @@ def test_a_whole_run_compiles_a_handful_of_programs():
         "surrogate.fit._fit": 1,
         "search.survey.survey": 1,
         "search.recommend.lowest_mean": 1,
-        "search.cascade._screen": 2,
-        "search.cascade._value": 2,
-        "search.cascade._polish": 2,
+        "search.cascade._screen": 3,
+        "search.cascade._value": 3,
+        "search.cascade._polish": 3,
     }
     minimize(hills, BOX, budget=30, seed=1)
     assert programs_in_memory() == programs
@@ -195,6 +198,41 @@ def test_a_process_keeps_a_bounded_number_of_executables(monkeypatch):
     assert kept == [(3,), (1,), (4,)]
     np.testing.assert_array_equal(twice(np.ones(2)), [2.0, 2.0])
     assert sum(programs_in_memory().values()) == 3
+
+
+def _blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_blas_has_one_thread_while_a_program_runs_and_its_own_number_afterwards(monkeypatch):
+    """Also where programs overlap: the first to enter and the last to leave need not be the same."""
+    scipy.linalg.cholesky(np.eye(3))
+    seen, first_is_in, second_is_in, first_is_out = [], threading.Event(), threading.Event(), threading.Event()
+
+    def execute(*arrays):
+        if threading.current_thread() is other:
+            first_is_in.wait(30)
+            second_is_in.set()
+            first_is_out.wait(30)
+        else:
+            first_is_in.set()
+            second_is_in.wait(30)
+        seen.append(_blas_threads())
+        return arrays
+
+    monkeypatch.setattr(compilation, "_recall", lambda key: execute)
+    other = threading.Thread(target=program(_twice), args=(np.ones(1),))
+    with threadpool_limits(2, user_api="blas"):
+        before = _blas_threads()
+        assert before
+        assert set(before) == {2}
+        other.start()
+        program(_twice)(np.ones(2))
+        assert set(_blas_threads()) == {1}  # the other one is still inside
+        first_is_out.set()
+        other.join()
+        assert _blas_threads() == before
+    assert [set(each) for each in seen] == [{1}, {1}]
 
 
 def _twice(x):

@@ -11,12 +11,12 @@ def test_data_sizes_hold_their_data_and_at_most_double(n):
 
 @pytest.mark.parametrize("n", range(1, 129))
 def test_horizons_fit(n):
-    assert padding.horizon_size(n) >= n
+    assert n <= padding.horizon_size(n) <= max(8, 2 * n)
 
 
 def test_few_shapes_serve_a_run():
     assert len({padding.data_size(n) for n in range(1, 31)}) == 1
-    assert len({padding.horizon_size(n) for n in range(1, 31)}) == 2
+    assert len({padding.horizon_size(n) for n in range(1, 31)}) == 3
 
 
 def test_too_many_pending_points_get_a_sentence():

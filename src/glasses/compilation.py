@@ -14,6 +14,10 @@ failure. ``cache`` says where the folder is.
 A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long campaign
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
 
+BLAS. The factorisations inside a program are BLAS calls on small matrices. Threads of OpenBLAS gain nothing there and wait for
+each other on every call: with the cores busy a decision took 4.5 s instead of 0.2 s. So they are held to one while a program
+of ours runs, and have their number back when none does.
+
 Cost: a call of a known program about 0.1 ms; of a cached one some 10 ms once per process; a new one seconds.
 """
 
@@ -37,6 +41,7 @@ import jax
 import jax.numpy
 import jax.scipy.linalg
 from jax.experimental import serialize_executable
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from glasses.cache import cache_folder
 
@@ -62,6 +67,41 @@ _KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently 
 _LOCK = threading.Lock()
 
 
+class _OneBlasThread:
+    """Held to one thread from the first program that enters to the last that leaves, in all threads of the process."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._libraries: list[Any] | None = None
+        self._before: list[int] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                if self._libraries is None:  # what XLA calls is loaded by now
+                    self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                self._before = [library.num_threads for library in self._libraries]
+                self._set([1] * len(self._before))
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                now = [library.num_threads for library in self._libraries or ()]
+                self._set([was if is_ == 1 else is_ for was, is_ in zip(self._before, now, strict=True)])
+
+    def _set(self, numbers: list[int]) -> None:
+        """threadpoolctl lets only the thread that set a number first set it again; here any thread may be the last to leave."""
+        OpenBLASController.clear_controlling_thread(force=True)
+        for library, number in zip(self._libraries or (), numbers, strict=True):
+            library.set_num_threads(number)
+        OpenBLASController.clear_controlling_thread(force=True)
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
+
+
 class Program:
     """A pure function compiled once per shape and per static configuration."""
 
@@ -80,7 +120,8 @@ class Program:
             executable = _recall(key)
             if executable is None:
                 executable = _remember(key, self._obtain(arrays, static))
-            return executable(*arrays)
+            with _ONE_BLAS_THREAD:
+                return jax.block_until_ready(executable(*arrays))
 
     def _obtain(self, arrays: tuple[Any, ...], static: dict[str, Any]) -> Any:
         def bound(*args: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 MAX_HORIZON = 128  # evaluations planned ahead; a longer budget is planned for its next 128
 _SMALLEST_DATA = 32
-_HORIZONS = (8, 32, 64, MAX_HORIZON)
+_HORIZONS = (8, 16, 32, 48, 64, 96, MAX_HORIZON)
 MAX_PENDING = 128
 _PENDING = (0, 4, 16, 64, MAX_PENDING)
 
