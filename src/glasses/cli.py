@@ -73,11 +73,11 @@ def _parser() -> argparse.ArgumentParser:
     problems = commands.add_parser("problems", help="list the test problems")
     problems.set_defaults(action=_problems)
 
-    campaign = commands.add_parser("campaign", help="compare methods on problems: run, table, foresight").add_subparsers(
-        required=True, metavar="ACTION"
-    )
+    campaign = commands.add_parser(
+        "campaign", help="compare methods on problems: run, table, foresight, choice"
+    ).add_subparsers(required=True, metavar="ACTION")
     run = campaign.add_parser("run", help="do every run of a suite that is not done yet")
-    run.add_argument("suite", help="a TOML file, or one of the library's suites: fair, nine, samples, protocol")
+    run.add_argument("suite", help="a TOML file, or one of the library's suites: fair, nine, samples, protocol, development")
     _running(run)
     run.set_defaults(action=_campaign_run)
     table = campaign.add_parser("table", help="print the tables of a suite's results")
@@ -92,8 +92,14 @@ def _parser() -> argparse.ArgumentParser:
     foresight.add_argument("--method", default="two-stage", help="whose runs (default %(default)s)")
     foresight.add_argument("--terminator", action="store_true", help="also Optuna's terminator (in the peers' environment)")
     foresight.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
+    foresight.add_argument("--fit", action="store_true", help="also say which correction would put these forecasts right")
     foresight.add_argument("--out", type=Path, help="also draw the calibration to this picture")
     foresight.set_defaults(action=_campaign_foresight)
+    choice = campaign.add_parser("choice", help="the campaign that chose the default planner: its tables and figure")
+    choice.add_argument("--results", type=Path, help="file of fresh results (default: those that come with the library)")
+    choice.add_argument("--out", type=Path, default=Path("glasses-choice"), help="folder (default %(default)s)")
+    choice.add_argument("--page", type=Path, help="also put the tables between the marks of this Markdown page")
+    choice.set_defaults(action=_campaign_choice)
     for each in (run, table, foresight):
         each.add_argument("--first-seed", type=int, help="seeds from here on, instead of the suite's own: a fresh batch")
 
@@ -207,10 +213,11 @@ def _campaign_table(options: argparse.Namespace) -> None:
 def _campaign_foresight(options: argparse.Namespace) -> None:
     from functools import partial
 
-    from glasses.campaign.foresight import calibration, calibration_table, draw_calibration, judged, replay, savings_table
+    from glasses.campaign import foresight as judge
     from glasses.campaign.runner import run_suite
     from glasses.campaign.store import read_records
     from glasses.campaign.suite import Suite, read_suite
+    from glasses.loop.hindsight import HINDSIGHT
 
     suite = read_suite(options.suite).from_seed(options.first_seed)
     path = options.results or Path("results") / f"{suite.name}.jsonl"
@@ -219,7 +226,7 @@ def _campaign_foresight(options: argparse.Namespace) -> None:
     if not tasks:
         raise ValueError(f"{path} holds no finished run of {options.method}: run `glasses campaign run {options.suite}` first.")
     kept = path.with_suffix(".foresight.jsonl")
-    chosen, work = Suite(suite.name, tasks), partial(replay, results=path.resolve())
+    chosen, work = Suite(suite.name, tasks), partial(judge.replay, results=path.resolve())
     played = [run for run in run_suite(chosen, kept, jobs=options.jobs, work=work) if not run["error"]]
     peer = None
     beside = path.with_suffix(".terminator.jsonl")
@@ -227,12 +234,21 @@ def _campaign_foresight(options: argparse.Namespace) -> None:
         run_suite(chosen, beside, jobs=options.jobs, work=partial(work, peer=True))
     if beside.exists():
         peer = {run["key"]: run["used"] for run in read_records(beside) if not run["error"]}
-    lines = calibration(played)
-    print(f"{suite.name}, {options.method}: {len(played)} runs played again\n\n{calibration_table(lines)}")
-    print(f"\n{savings_table(judged(played, peer))}")
+    forecasts = judge.gathered(played)
+    lines = judge.calibration(forecasts), judge.calibration(forecasts.corrected(HINDSIGHT))
+    print(f"{suite.name}, {options.method}: {len(played)} runs played again\n\n{judge.calibration_table(*lines)}")
+    print(f"\n{judge.savings_table(judge.judged(played, peer))}")
+    if options.fit:
+        print(f"\nThese runs would be put right by {judge.fitted_stretch(forecasts)}; in use is {HINDSIGHT}.")
     if options.out:
-        draw_calibration(lines, options.out)
+        judge.draw_calibration(*lines, options.out)
         print(f"\nfigure {options.out}")
+
+
+def _campaign_choice(options: argparse.Namespace) -> None:
+    from glasses.reproduction.choice import make
+
+    make(options.out, options.results, options.page)
 
 
 def _paper_order(options: argparse.Namespace) -> None:

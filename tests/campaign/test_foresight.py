@@ -3,10 +3,25 @@
 import numpy as np
 import pytest
 
-from glasses.campaign.foresight import AHEAD, by_no_gain, by_price, calibration, foresee_run, savings, used
+from glasses.campaign.foresight import (
+    AHEAD,
+    Gathered,
+    by_no_gain,
+    by_price,
+    calibration,
+    corrected,
+    fitted_stretch,
+    foresee_run,
+    gathered,
+    savings,
+    used,
+)
 from glasses.campaign.run import run
 from glasses.campaign.suite import Task
 from glasses.cli import main
+from glasses.loop.hindsight import Stretch
+from glasses.loop.optimizer import Optimizer
+from glasses.problems import get
 
 
 @pytest.fixture(scope="module")
@@ -30,29 +45,68 @@ def test_a_run_is_played_again_from_its_record(played):
     assert again["forecasts"][1] == found["forecasts"][3]
 
 
-def fake(problem, seed, *forecasts):
-    """(best, expected, low, high, realised), one step ahead, scale 2."""
+def test_what_is_kept_is_the_forecast_of_the_model_and_its_correction_the_one_users_get(played):
+    record, found = played
+    problem, m = get("SinCos", seed=0), 3 + 2
+    X, y = np.array(record["x"]), np.array(record["y"])
+    optimizer = Optimizer(problem.bounds, budget=9, n_initial=3, x0=X[:m], y0=y[:m], noise=0.0, seed=0)
+    kept = found["forecasts"][2]
+    for raw, numbers in ((True, kept), (False, corrected(record, kept))):
+        forecast = optimizer.forecast(x=X[m], raw=raw)
+        at = np.array(kept["steps"]) - 1
+        np.testing.assert_allclose(forecast.expected[at], numbers["expected"], rtol=1e-9)
+        np.testing.assert_allclose(forecast.low[at], numbers["low"], rtol=1e-9)
+
+
+def fake(initial, *forecasts):
+    """(best, expected, low, high, realised), one step ahead; the mean initial value is 2 above the minimum."""
     names = ("best", "expected", "low", "high", "realised")
     return {
-        "problem": problem,
-        "seed": seed,
+        "initial": initial,
+        "minimum": 1.0,
+        "y": [3.0] * (initial + 3),
         "forecasts": [
-            {"scale": 2.0, "steps": [1], **{n: v if n == "best" else [v] for n, v in zip(names, each, strict=True)}}
-            for each in forecasts
+            {"done": i, "steps": [1], **{n: v if n == "best" else [v] for n, v in zip(names, each, strict=True)}}
+            for i, each in enumerate(forecasts)
         ],
     }
 
 
 def test_bias_and_coverage_by_hand():
     """[eq:bias], [eq:coverage]: two runs, three forecasts."""
-    runs = [fake("a", 0, (10, 8, 7, 10, 9), (9, 8, 7, 9, 5)), fake("b", 1, (4, 4, 3, 4, 4))]
-    (found,) = calibration(runs)
+    forecasts = gathered([fake(2, (10, 8, 7, 10, 9), (9, 8, 7, 9, 5)), fake(3, (4, 4, 3, 4, 4))])
+    assert forecasts.told.tolist() == [2, 3, 3]
+    (found,) = calibration(forecasts)
     assert (found.steps, found.count) == (1, 3)
     assert found.expected == pytest.approx((1.0 + 0.5 + 0.0) / 3)
     assert found.realised == pytest.approx((0.5 + 2.0 + 0.0) / 3)
     assert found.bias == pytest.approx(((-0.5 + 1.5) / 2 + 0.0) / 2)
     assert found.coverage == pytest.approx(2 / 3)
     assert AHEAD[0] == 1
+
+
+def test_a_correction_is_found_again_from_forecasts_that_need_it():
+    """[eq:stretch]: exponential gains, and forecasts that become right when they are stretched by the shares given."""
+    rng = np.random.default_rng(0)
+    truth, count = Stretch(0.4, 1.5), 40_000
+    told, steps = rng.integers(4, 40, count).astype(float), rng.choice([1.0, 5.0, 20.0], count)
+    r, mean, t = rng.uniform(0.5, 1.0, count), rng.uniform(0.6, 0.9, count), (told + steps) / (told + 1)
+
+    def before(gain, share):
+        """What is stretched to this gain."""
+        return np.maximum(gain / t**3, gain - share * r * (t - 1))
+
+    ends = before(-np.log(0.1) * mean, truth.most), -np.log(0.9) * mean * t**3
+    forecasts = Gathered(np.arange(count), told, r, steps, before(mean, truth.gain), *ends, rng.exponential(mean))
+    found = fitted_stretch(forecasts)
+    assert (found.gain, found.most) == pytest.approx((truth.gain, truth.most), abs=0.11)
+    put_right = calibration(forecasts.corrected(found))
+    assert [line.steps for line in put_right] == [1, 5, 20]
+    for line in put_right:
+        assert abs(line.bias) < 4 * line.error + 0.03 * line.realised
+        assert line.coverage == pytest.approx(0.8, abs=0.02)
+    with pytest.raises(ValueError, match="A correction needs 50 forecasts"):
+        fitted_stretch(gathered([fake(2, (10, 8, 7, 10, 9))]))
 
 
 def falling(forecasts):
@@ -64,8 +118,9 @@ def foretold(done, best, expected, low):
     return {"done": done, "best": best, "steps": [1, 2], "expected": expected, "low": low}
 
 
-def test_where_rules_stop_and_what_that_costs():
-    """[eq:saved]: by hand. The initial values have standard deviation 1."""
+def test_where_rules_stop_and_what_that_costs(monkeypatch):
+    """[eq:saved]: by hand, with forecasts that need no correction. The initial values have standard deviation 1."""
+    monkeypatch.setattr("glasses.campaign.foresight.corrected", lambda run, forecast: forecast)
     promising, dull = foretold(0, 8.0, [7.5, 6.5], [6.0, 5.0]), foretold(1, 7.0, [6.99, 6.98], [6.9, 6.5])
     run = falling([promising, dull])
     assert used(run, by_price(0.5)) == 1
@@ -91,7 +146,18 @@ def test_from_the_command_line(tmp_path, capsys, monkeypatch):
     assert main(["campaign", "run", "mine.toml", *batch, "--jobs", "1"]) == 0
     assert main(["campaign", "foresight", "mine.toml", *batch, "--jobs", "1", "--method", "glasses"]) != 0
     assert "holds no finished run of glasses" in capsys.readouterr().err
-    command = ["campaign", "foresight", "mine.toml", *batch, "--jobs", "1", "--method", "el", "--out", "calibration.png"]
+    command = [
+        "campaign",
+        "foresight",
+        "mine.toml",
+        *batch,
+        "--jobs",
+        "1",
+        "--method",
+        "el",
+        "--out",
+        "calibration.png",
+    ]
     assert main(command) == 0
     first = capsys.readouterr().out
     assert "mine, el: 2 runs played again" in first
@@ -101,4 +167,6 @@ def test_from_the_command_line(tmp_path, capsys, monkeypatch):
     again = capsys.readouterr().out
     assert "runs to do" not in again
     assert again[again.index("mine, el") :] == first[first.index("mine, el") :]
+    assert main([*command, "--fit"]) != 0
+    assert "A correction needs 50 forecasts" in capsys.readouterr().err
     assert "SinCos | el | 70 |" in (tmp_path / "results" / "mine.jsonl").read_text()

@@ -14,13 +14,14 @@ from glasses.campaign.statistics import (
     average_ranks,
     estimate,
     holm,
+    lead,
     over_problems,
     paired,
     rank_sign,
     signed_rank,
     tied_ranks,
 )
-from glasses.campaign.tables import by_function, overall, paper_gaps, regrets
+from glasses.campaign.tables import by_function, duels, overall, paper_gaps, regrets
 
 
 def row(problem, method, seed, gap, **other):
@@ -90,6 +91,35 @@ def test_comparison_is_paired(rows):
     assert test.p_holm == pytest.approx(2 * test.p)
     assert ttest_rel(d["easy"], e["easy"]).pvalue < 1e-6  # another test agrees
     assert found["glasses"].difference.mean == pytest.approx(0.1, abs=0.03)
+
+
+def test_a_lead_is_the_other_side_of_being_behind(rows):
+    found, seen = lead(rows, "glasses", ["el", "glasses", "random"]), against(rows, "el", ["glasses", "random"])
+    assert set(found) == {"el", "random"}
+    assert found["el"].difference == seen["glasses"].difference
+    assert found["el"].p == seen["glasses"].p
+    worst = against(rows, "glasses", ["random"])["random"]
+    assert found["random"].difference.mean == pytest.approx(-worst.difference.mean)
+    assert (found["random"].wins, found["random"].losses) == (worst.losses, worst.wins)
+
+
+def test_duels_by_family(rows):
+    """Each cell is the paired mean over its family; a method without runs there leaves it empty."""
+    rows = [row for row in rows if not (row.method == "random" and row.problem == "hard")]
+    families = {"easy": "A", "hard": "B"}
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in duels(rows, families).splitlines()]
+    assert lines[0] == ["method", "pairs", "against EL", "wins : losses", "by > .01", "p (Holm)", "A", "B"]
+    glasses, random = lines[2:]
+    easy, hard = (estimate(paired(rows, "glasses", "el")[problem]) for problem in ("easy", "hard"))
+    assert glasses[:2] == ["GLASSES", "40"]
+    assert glasses[2].startswith(f"{over_problems([easy, hard]).mean:+.3f}".replace("0.", ".", 1))
+    assert glasses[6].startswith(f"{easy.mean:+.3f}".replace("0.", ".", 1))
+    assert random[1] == "20"
+    assert random[-1] == ""
+    led = [[cell.strip() for cell in line.split("|")[1:-1]] for line in duels(rows, families, "glasses").splitlines()]
+    assert led[0][2] == "GLASSES against it"
+    assert [line[0] for line in led[2:]] == ["EL", "random"]
+    assert led[2][2:6] == glasses[2:6]
 
 
 def test_by_problem_finds_where_it_pays(rows):

@@ -37,11 +37,21 @@ def test_a_suite(tmp_path):
     assert [task.seed for task in suite.tasks] == [0] * 4 + [1] * 4 + [7] * 2
     assert suite.tasks[0].key == "SinCos | el | 0 | fair | 2+3"
     assert suite.tasks[-1].key == "GP-SE-2-0.2 | random | 7 | known | 4+10"
+    assert suite.families == {}
+
+
+def test_families_of_problems(tmp_path):
+    text = 'family = "all"\n' + GOOD.replace("seeds = 1\n", 'seeds = 1\nfamily = "draws"\n')
+    families = {"SinCos": "all", "Branin": "all", "GP-SE-2-0.2": "draws"}
+    suite = read_suite(written(tmp_path, text))
+    assert suite.families == families
+    assert suite.from_seed(50).families == families
 
 
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
+        ("seeds = 2", "seeds = 2\nfamily = 4", r"line 9, key 'family': expected a name in quotes, got 4"),
         ('"random"', '"randm"', r"line 2, key 'methods': There is no method 'randm'; known, nearest first: random,"),
         ('"Branin"', '"Brannin"', r"line 7, key 'problems': There is no problem 'Brannin'; known, nearest first: Branin,"),
         ("seeds = 2", "seeds = 0", r"line 8, key 'seeds': expected a whole number of at least 1, got 0"),

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from glasses import Choice, ExhaustedError, ExpectedLoss, Int, Optimizer
+from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, Known, Optimizer
+from glasses.loop.hindsight import HINDSIGHT
 
 
 def begun(budget=10, units=(0.0, 1.0), n=5, **settings):
@@ -103,3 +104,35 @@ def test_with_noise_there_is_one_best_value():
     steps = np.diff(far.gain)
     assert steps[-1] < 2 * steps[-2]
     assert np.all(far.open_loop >= far.expected - 0.1 * far.gain)
+
+
+def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evaluation_alone():
+    """[eq:stretch], by hand: 5 values told, so t_k = (5 + k) / 6."""
+    optimizer = begun()
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    t, r = (5 + np.arange(1, 6)) / 6, np.median(optimizer.values) - min(optimizer.values)
+    for end, share in (("expected", HINDSIGHT.gain), ("open_loop", HINDSIGHT.gain), ("low", HINDSIGHT.most)):
+        gain = raw.best - getattr(raw, end)
+        by_hand = [min(t[k] ** 3 * gain[k], gain[k] + share * r * (t[k] - 1)) for k in range(5)]
+        np.testing.assert_allclose(moved.best - getattr(moved, end), by_hand, rtol=1e-9)
+    np.testing.assert_allclose(raw.best - moved.high, np.maximum.accumulate((raw.best - raw.high) / t**3), rtol=1e-9)
+    assert moved.gain[0] == pytest.approx(raw.gain[0], rel=1e-12)
+    for never_up in (moved.expected, moved.low, moved.high, moved.open_loop):
+        assert np.all(np.diff(never_up) <= 1e-12)
+    assert moved.clairvoyant <= moved.expected[-1]
+
+
+def test_where_the_model_sees_nothing_to_gain_nothing_is_promised():
+    flat = Forecast(1.0, *(np.ones(4) for _ in range(4)), 1.0)
+    moved = HINDSIGHT.applied(flat, [1.0, 5.0, 9.0])
+    assert np.all(moved.gain == 0)
+    assert moved.clairvoyant == 1.0
+    assert np.all(moved.low == 1.0)
+
+
+def test_known_hyperparameters_need_no_hindsight():
+    model = GaussianProcess(fit=Known(0.3), noise=0.0)
+    known = Optimizer([(0, 1)], budget=10, loss=ExpectedLoss(), seed=3, model=model)
+    for x in (0.1, 0.6, 0.95):
+        known.tell([x], float(np.sin(9 * x)))
+    np.testing.assert_array_equal(known.forecast().expected, known.forecast(raw=True).expected)

@@ -90,7 +90,7 @@ def test_every_number_of_the_page_comes_from_the_stored_results(stored):
 
 def test_the_comparison(stored, tmp_path):
     rows, _ = stored["samples"]
-    data = differences(rows)
+    data = differences(rows, ("glasses", "two-stage"))
     assert set(data.cells) == {(p, m) for p in data.problems for m in ("glasses", "two-stage")}
     drawn = curves(rows)
     assert np.all(np.diff(drawn.mean["el"]) >= -1e-9)

@@ -110,6 +110,12 @@ def against(rows: Sequence[Row], baseline: str, methods: Sequence[str]) -> dict[
     return _compared({method: list(found.values()) for method, found in parts.items() if found})
 
 
+def lead(rows: Sequence[Row], champion: str, methods: Sequence[str]) -> dict[str, Comparison]:
+    """The champion against every other method over all problems; Holm over the methods."""
+    parts = {method: paired(rows, champion, method) for method in methods if method != champion}
+    return _compared({method: list(found.values()) for method, found in parts.items() if found})
+
+
 def against_by_problem(rows: Sequence[Row], baseline: str, methods: Sequence[str]) -> dict[tuple[str, str], Comparison]:
     """Every method against the baseline on each problem; Holm over all of them together."""
     cells = {}

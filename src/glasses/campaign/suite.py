@@ -9,12 +9,13 @@ evaluations = "10d"              # decided by the method, after the initial ones
 [[runs]]                         # any number; a key given here replaces the one above for these problems
 problems = ["SinCos", "Branin"]
 seeds = 20                       # 0 .. 19; first_seed = 100 starts later
+family = "easy ones"             # what tables call these problems together; may be left out
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,7 +26,7 @@ from glasses.tomlfile import TomlFile
 from glasses.unknown import unknown
 
 SUITES = Path(__file__).parent / "suites"
-_KEYS = ("protocol", "methods", "initial", "evaluations", "problems", "seeds", "first_seed")
+_KEYS = ("protocol", "methods", "initial", "evaluations", "problems", "seeds", "first_seed", "family")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Suite:
 
     name: str
     tasks: tuple[Task, ...]
+    families: dict[str, str] = field(default_factory=dict)  # problem -> family, where one is named
 
     def from_seed(self, first: int | None) -> Suite:
         """The same suite with seeds from ``first`` on; None leaves it as it is."""
@@ -110,7 +112,17 @@ class _Reader:
                     f"{self.path} lists {task.problem} with {task.method} and seed {task.seed} twice ({other.key!r} and "
                     f"{task.key!r}), which one table cannot hold: remove one or make two suites."
                 )
-        return Suite(name, tuple(sorted(tasks, key=lambda task: task.seed)))
+        families = self._families(content, groups)
+        return Suite(name, tuple(sorted(tasks, key=lambda task: task.seed)), families)
+
+    def _families(self, top: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for i, group in enumerate(groups):
+            family = group.get("family", top.get("family", ""))
+            if not isinstance(family, str):
+                self._refuse(i if "family" in group else None, "family", f"expected a name in quotes, got {family!r}.")
+            found |= dict.fromkeys(group.get("problems", top.get("problems", [])), family)
+        return {problem: family for problem, family in found.items() if family}
 
     def _tasks(self, top: dict[str, Any], group: dict[str, Any], index: int | None) -> list[Task]:
         for key in group:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from glasses.campaign.measures import Row, normalized
 from glasses.campaign.methods import METHODS
 from glasses.campaign.statistics import (
+    Comparison,
     Estimate,
     against,
     against_by_problem,
     average_ranks,
     by_problem,
     estimate,
+    lead,
     over_problems,
 )
 
@@ -95,7 +97,7 @@ def overall(rows: Sequence[Row]) -> str:
         line = [title(method), f"{_part(mean.mean)} ± {_part(mean.error)}{partly}", f"{ranks[method]:.2f}"]
         if method in tests:
             test = tests[method]
-            line += [f"{_signed(test.difference)} ± {_part(test.difference.error)}", f"{test.wins} : {test.losses}"]
+            line += [_with_error(test.difference), f"{test.wins} : {test.losses}"]
             line += [f"{test.clear_wins} : {test.clear_losses}"]
             line += [_p_value(test.p_holm)]
         else:
@@ -104,6 +106,33 @@ def overall(rows: Sequence[Row]) -> str:
         seconds = _median([row.seconds for row in mine])
         line += [f"{solved:.0%}", seconds, str(sum(row.failed for row in mine))]
         lines.append(line)
+    return _markdown(lines)
+
+
+def duels(rows: Sequence[Row], families: Mapping[str, str], champion: str | None = None) -> str:
+    """Paired differences only, where methods have different runs: a line per method, all problems and each family.
+
+    Without a champion every method against EL; with one, the champion against every other method.
+    """
+    methods = [method for method in in_order(rows) if method != (champion or BASELINE)]
+    ordered = list(dict.fromkeys(families.values()))
+    groups = {"": list(rows)} | {family: [row for row in rows if families.get(row.problem) == family] for family in ordered}
+
+    def compared(group: Sequence[Row]) -> dict[str, Comparison]:
+        return against(group, BASELINE, methods) if champion is None else lead(group, champion, methods)
+
+    found = {family: compared(group) for family, group in groups.items()}
+    what = "against EL" if champion is None else f"{title(champion)} against it"
+    lines = [["method", "pairs", what, "wins : losses", "by > .01", "p (Holm)", *ordered]]
+    for method in methods:
+        if method not in found[""]:
+            continue
+        test = found[""][method]
+        line = [title(method), str(test.difference.count), _with_error(test.difference)]
+        line += [f"{test.wins} : {test.losses}", f"{test.clear_wins} : {test.clear_losses}", _p_value(test.p_holm)]
+        lines.append(
+            [*line, *(_with_error(found[family][method].difference) if method in found[family] else "" for family in ordered)]
+        )
     return _markdown(lines)
 
 
@@ -142,6 +171,10 @@ def _median(values: list[float]) -> str:
 
 def _part(value: float) -> str:
     return "?" if math.isnan(value) else f"{value:.3f}".replace("0.", ".", 1)
+
+
+def _with_error(value: Estimate) -> str:
+    return f"{_signed(value)} ± {_part(value.error)}"
 
 
 def _signed(value: Estimate) -> str:

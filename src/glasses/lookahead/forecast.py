@@ -9,7 +9,7 @@
 The expected best value never rises with k, and k = 1 is the closed form. With noise, the best value is the lowest posterior
 mean at a point after its outcomes, for every k and for the open loop; where evaluations have failed, steps fail with their
 probability. The hyperparameters are believed, also where decisions doubt them. The bounds bound what the best policy can do on
-these places; the simulated policy is one policy.
+these places; the simulated policy is one policy. What a model does not know of itself is put right in ``loop.hindsight``.
 """
 
 from __future__ import annotations

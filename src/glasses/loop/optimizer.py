@@ -18,6 +18,7 @@ from glasses.lookahead.forecast import Foretold, foretell
 from glasses.lookahead.loss import Loss
 from glasses.loop.checks import checked_seed, values_of, whole
 from glasses.loop.cost import Cost
+from glasses.loop.hindsight import HINDSIGHT
 from glasses.loop.knowledge import SMALL, Knowledge
 from glasses.loop.ledger import ExhaustedError, Ledger
 from glasses.loop.result import Forecast, Plan, Recommendation, Result
@@ -29,7 +30,7 @@ from glasses.search.recommend import even_steps, lowest_mean, predict
 from glasses.search.surface import gains_at
 from glasses.search.survey import cover
 from glasses.space import Space
-from glasses.surrogate.fit import GaussianProcess
+from glasses.surrogate.fit import GaussianProcess, Known
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior
 
 _ENUMERABLE = 100_000
@@ -264,10 +265,11 @@ class Optimizer:
             expected_best=None if gain is None else centre + scale * (decision.eta - gain),
         )
 
-    def forecast(self, steps: int | None = None, *, x: Any = None) -> Forecast:
+    def forecast(self, steps: int | None = None, *, x: Any = None, raw: bool = False) -> Forecast:
         """What the next k evaluations are expected to bring, k = 1..``steps`` (default: all that remain). Asks for nothing.
 
-        ``x``: the first of them (default: the point that ``ask`` would give).
+        ``x``: the first of them (default: the point that ``ask`` would give). Forecasts of a fitted model are corrected by what
+        those of many earlier runs got wrong (``hindsight``); ``raw=True``: as the model sees it.
         """
         if not self._ledger.y:
             raise ValueError("There is no data to forecast from: tell at least one evaluation first.")
@@ -284,9 +286,9 @@ class Optimizer:
             if steps is not None:
                 raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
             n = int(new)
-        return self._forecast(self.space.to_unit(self._next() if x is None else self.space.read(x)[0][0]), n)
+        return self._forecast(self.space.to_unit(self._next() if x is None else self.space.read(x)[0][0]), n, raw)
 
-    def _forecast(self, x: np.ndarray, n: int) -> Forecast:
+    def _forecast(self, x: np.ndarray, n: int, raw: bool) -> Forecast:
         known, kernel = self._known, self.model.kernel
 
         def foretold() -> Foretold:
@@ -297,7 +299,9 @@ class Optimizer:
 
         found = known.once("forecast", (*known.moment(), x.tobytes(), n, self.model, self.search), foretold)
         centre, scale = known.units()
-        return Forecast.of(found, n, centre, scale)
+        forecast = Forecast.of(found, n, centre, scale)
+        believed = raw or isinstance(self.model.fit, Known)
+        return forecast if believed else HINDSIGHT.applied(forecast, self._ledger.y)
 
     def _opening(self) -> bool:
         """Whether the next point is an initial one: given by x0, not enough evaluations yet, or nothing told to learn from."""

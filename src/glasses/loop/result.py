@@ -77,7 +77,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The best value after k more evaluations as the model sees it now; entry k - 1 of every array, in the units of y.
+    """The best value after k more evaluations as it looks now; entry k - 1 of every array, in the units of y.
 
     ``expected``: its mean; ``low`` to ``high``: an 80 % band. ``open_loop``: what a plan fixed now, learning nothing on its
     way, would reach: the best policy does at least as well. ``clairvoyant``: what somebody who knew the function would

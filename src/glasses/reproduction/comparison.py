@@ -28,6 +28,7 @@ COLOURS = {
     "botorch-logei": "tab:orange",
     "botorch-logei-exact": "tab:green",
     "optuna-gp": "tab:purple",
+    "binoculars": "tab:cyan",
 }
 
 
@@ -49,7 +50,7 @@ class Curves:
     error: dict[str, np.ndarray]
 
 
-def differences(rows: Sequence[Row], methods: Sequence[str] = ("glasses", "two-stage")) -> Differences:
+def differences(rows: Sequence[Row], methods: Sequence[str]) -> Differences:
     """The numbers behind ``draw_differences``; the correction is over all methods of the rows."""
     cells = against_by_problem(rows, BASELINE, in_order(rows))
     return Differences(problems_of(rows), list(methods), {key: cell for key, cell in cells.items() if key[1] in methods})
@@ -66,8 +67,8 @@ def curves(rows: Sequence[Row]) -> Curves:
     return Curves(np.linspace(0, 1, len(next(iter(mean.values())))), mean, error)
 
 
-def draw(suites: Mapping[str, Sequence[Row]], path: Path) -> None:
-    """One row per suite: differences by problem on the left, curves on the right."""
+def draw(suites: Mapping[str, Sequence[Row]], path: Path, methods: Sequence[str] = ("glasses", "two-stage")) -> None:
+    """One row per suite: differences by problem on the left (of these methods), curves on the right."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -79,7 +80,7 @@ def draw(suites: Mapping[str, Sequence[Row]], path: Path) -> None:
         gridspec_kw={"height_ratios": [max(size, 4.2) for size in sizes], "width_ratios": [1.15, 1]},
     )  # fmt: skip
     for (name, rows), (left, right) in zip(suites.items(), panels, strict=True):
-        _draw_differences(differences(rows), left)
+        _draw_differences(differences(rows, methods), left)
         left.set_title(f"{name}: gap against EL, paired, mean ± 2 standard errors", fontsize=11)
         _draw_curves(curves(rows), right)
         right.set_title(f"{name}: mean gap along the run", fontsize=11)
@@ -95,7 +96,7 @@ def _draw_differences(data: Differences, panel: Any) -> None:
         for place, problem in enumerate(data.problems):
             if (cell := data.cells.get((problem, method))) is not None:
                 fill = colour if cell.p_holm < CLAIM else "white"
-                where = place + 0.17 * (2 * k - (len(data.methods) - 1))
+                where = place + 0.34 / max(1, len(data.methods) - 1) * (k - (len(data.methods) - 1) / 2)
                 error = 2 * cell.difference.error
                 panel.errorbar(cell.difference.mean, where, xerr=error, fmt="o", color=colour, capsize=3, markerfacecolor=fill)
         panel.plot([], [], "o", color=colour, label=title(method))
