@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from pathlib import Path
@@ -90,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     foresight.add_argument("suite", help="as for run")
     foresight.add_argument("--results", type=Path, help="file of results (default results/SUITE.jsonl)")
     foresight.add_argument("--method", default="two-stage", help="whose runs (default %(default)s)")
+    foresight.add_argument("--seeds", type=int, help="only the first so many of each problem (default: all that were run)")
     foresight.add_argument("--terminator", action="store_true", help="also Optuna's terminator (in the peers' environment)")
     foresight.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
     foresight.add_argument("--fit", action="store_true", help="also say which correction would put these forecasts right")
@@ -222,7 +224,10 @@ def _campaign_foresight(options: argparse.Namespace) -> None:
     suite = read_suite(options.suite).from_seed(options.first_seed)
     path = options.results or Path("results") / f"{suite.name}.jsonl"
     done = {record["key"] for record in read_records(path) if not record["error"]}
-    tasks = tuple(task for task in suite.tasks if task.method == options.method and task.key in done)
+    if options.seeds is not None and options.seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {options.seeds}: leave it out for all runs.")
+    end = math.inf if options.seeds is None else min(task.seed for task in suite.tasks) + options.seeds
+    tasks = tuple(task for task in suite.tasks if task.method == options.method and task.key in done and task.seed < end)
     if not tasks:
         raise ValueError(f"{path} holds no finished run of {options.method}: run `glasses campaign run {options.suite}` first.")
     kept = path.with_suffix(".foresight.jsonl")

@@ -13,6 +13,7 @@ from glasses.campaign.foresight import (
     fitted_stretch,
     foresee_run,
     gathered,
+    judged,
     savings,
     used,
 )
@@ -134,6 +135,17 @@ def test_where_rules_stop_and_what_that_costs(monkeypatch):
     assert found.fixed == pytest.approx(2 / 8)
 
 
+def test_a_peer_is_judged_on_the_same_runs():
+    """Where the terminator has been asked about some of the runs only, all rules are judged on those."""
+    runs = [{**falling([foretold(0, 8.0, [7.5, 6.5], [6.0, 5.0])]), "key": str(k)} for k in range(3)]
+    assert {line.runs for line in judged(runs)} == {3}
+    found = judged(runs, {"0": 2, "2": 4})
+    assert {line.runs for line in found} == {2}
+    assert found[-1].rule == "Optuna's terminator"
+    assert found[-1].saved == pytest.approx(0.25)
+    assert found[-1].paid == pytest.approx(2 / 8 / 2)
+
+
 def test_from_the_command_line(tmp_path, capsys, monkeypatch):
     """A fresh batch of seeds, played again, drawn; and a second call has nothing left to do."""
     monkeypatch.chdir(tmp_path)
@@ -167,6 +179,10 @@ def test_from_the_command_line(tmp_path, capsys, monkeypatch):
     again = capsys.readouterr().out
     assert "runs to do" not in again
     assert again[again.index("mine, el") :] == first[first.index("mine, el") :]
+    assert main([*command, "--seeds", "1"]) == 0
+    assert "mine, el: 1 runs played again" in capsys.readouterr().out
+    assert main([*command, "--seeds", "0"]) != 0
+    assert "--seeds must be at least 1, got 0" in capsys.readouterr().err
     assert main([*command, "--fit"]) != 0
     assert "A correction needs 50 forecasts" in capsys.readouterr().err
     assert "SinCos | el | 70 |" in (tmp_path / "results" / "mine.jsonl").read_text()

@@ -204,11 +204,14 @@ def test_a_ticket_waits_for_earlier_ones_only():
     assert order == ["early", "mine"]
 
 
-def test_a_turn_that_never_ends_is_passed_over():
+def test_a_turn_that_never_ends_is_passed_over(monkeypatch):
+    monkeypatch.setattr("glasses.optuna._LONGEST_TURN", 2.0)
     study = optuna.create_study(sampler=sampler())
     dead = study.ask()
     study._storage.set_trial_system_attr(dead._trial_id, TURN, [1, time.time() - 1000.0])
+    begun = time.monotonic()
     assert study.ask(SPACE).params.keys() == SPACE.keys()
+    assert time.monotonic() - begun >= 2.0  # it was waited for, as long as a turn may take
 
 
 def test_pickles_and_stays_itself():

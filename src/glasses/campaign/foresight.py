@@ -176,25 +176,26 @@ def _inside(found: Gathered) -> np.ndarray:
 
 
 def fitted_stretch(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough: int = 50) -> Stretch:
-    """The shares that put these forecasts right, on a grid of 0.05, from every k with ``enough`` forecasts.
+    """The shares that put these forecasts right, on a grid of 0.05; a k with ``enough`` forecasts weighs as many as it has.
 
-    Expected gains: the smallest sum of squared mean errors, each k weighed by its forecasts. The band: the narrowest that holds
-    80 % of the forecasts, or at most three in a hundred fewer than the widest on the grid: beyond that width buys little.
+    Expected gains: the smallest squared mean error. The optimistic end of the band: the smallest quantile loss of the 90 %
+    quantile, mean of max(0.9 u, -0.1 u) with u = realised - end, which weighs what is missed against width.
     """
     parts = [part for k in ahead if (part := forecasts.at(k)).run.size >= enough]
     if not parts:
         raise ValueError(f"A correction needs {enough} forecasts for some number of evaluations ahead: play more runs.")
-    grid = np.linspace(0.0, 4.0, 81).round(2).tolist()
 
-    def wrong(share: float) -> float:
-        each = (part.corrected(Stretch(share, 0.0)) for part in parts)
-        return sum(part.run.size * float(np.mean(part.realised - part.expected)) ** 2 for part in each)
+    def best(wrong: Callable[[Gathered], float]) -> float:
+        def total(share: float) -> float:
+            return sum(part.run.size * wrong(part.corrected(Stretch(share, share))) for part in parts)
 
-    def held(share: float) -> float:
-        return float(np.concatenate([_inside(part.corrected(Stretch(0.0, share))) for part in parts]).mean())
+        return min(np.linspace(0.0, 4.0, 81).round(2).tolist(), key=total)
 
-    wanted = min(0.8, held(grid[-1]) - 0.03)
-    return Stretch(min(grid, key=wrong), next(share for share in grid if held(share) >= wanted))
+    def quantile_loss(part: Gathered) -> float:
+        u = part.realised - part.most
+        return float(np.mean(np.maximum(0.9 * u, -0.1 * u)))
+
+    return Stretch(best(lambda part: float(np.mean(part.realised - part.expected)) ** 2), best(quantile_loss))
 
 
 @dataclass(frozen=True)
@@ -272,12 +273,13 @@ RULES: dict[str, Rule] = {
 
 
 def judged(runs: Sequence[dict[str, Any]], peer: Mapping[str, int] | None = None) -> list[Savings]:
-    """Every rule on the same runs; ``peer``: by key, the evaluations that Optuna's terminator used."""
-    ours = [savings(name, runs, [used(run, rule) for run in runs]) for name, rule in RULES.items()]
+    """Every rule on the same runs. ``peer``: by key, the evaluations that Optuna's terminator used; then on the runs it has."""
     common = [run for run in runs if run["key"] in (peer or {})]
+    runs = common or runs
+    ours = [savings(name, runs, [used(run, rule) for run in runs]) for name, rule in RULES.items()]
     if not peer or not common:
         return ours
-    return [*ours, savings("Optuna's terminator", common, [peer[run["key"]] for run in common])]
+    return [*ours, savings("Optuna's terminator", runs, [peer[run["key"]] for run in runs])]
 
 
 def calibration_table(raw: Sequence[Calibration], put_right: Sequence[Calibration]) -> str:

@@ -70,4 +70,4 @@ def cautious(gain: Any, told: Any, steps: Any) -> Any:
     return gain * ((told + steps) / (told + 1.0)) ** -_POWER
 
 
-HINDSIGHT = Stretch(gain=0.2, most=1.5)
+HINDSIGHT = Stretch(gain=0.2, most=0.5)
