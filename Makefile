@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test check format paper campaigns peers test-peers bench lock clean
+.PHONY: setup run test check format paper campaigns choice peers test-peers bench lock clean
 
 setup: $(VENV)/ready
 
@@ -53,6 +53,15 @@ campaigns: setup peers
 	$(PEERS)/bin/glasses paper run nine
 	for suite in fair nine samples protocol; do \
 		$(BIN)/glasses campaign table $$suite --rows src/glasses/reproduction/results/$$suite.csv; done
+
+# The campaign that chose the default planner (docs/how_to_choose.md), a day of two cores; its tables come from the stored rows.
+choice: setup peers
+	for batch in first:1000 last:2000; do \
+		$(BIN)/glasses campaign run development --first-seed $${batch#*:} && \
+		$(PEERS)/bin/glasses campaign run development --first-seed $${batch#*:} && \
+		$(BIN)/glasses campaign table development --first-seed $${batch#*:} \
+			--rows src/glasses/reproduction/results/development-$${batch%:*}.csv; done
+	$(BIN)/glasses campaign choice --out docs --page docs/how_to_choose.md
 
 bench: peers
 	$(PEERS)/bin/python -m bench

@@ -201,7 +201,9 @@ def test_a_process_keeps_a_bounded_number_of_executables(monkeypatch):
 
 
 def _blas_threads():
-    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+    """Of the library that XLA calls."""
+    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return [library["num_threads"] for library in found if "scipy.libs" in library["filepath"] or len(found) == 1]
 
 
 def test_blas_has_one_thread_while_a_program_runs_and_its_own_number_afterwards(monkeypatch):
@@ -233,6 +235,19 @@ def test_blas_has_one_thread_while_a_program_runs_and_its_own_number_afterwards(
         other.join()
         assert _blas_threads() == before
     assert [set(each) for each in seen] == [{1}, {1}]
+
+
+def test_a_child_forked_while_a_program_runs_has_its_threads_back():
+    scipy.linalg.cholesky(np.eye(3))
+    held = compilation._OneBlasThread()
+    with threadpool_limits(2, user_api="blas"):
+        held.__enter__()
+        assert set(_blas_threads()) == {1}
+        held.forked()
+        assert set(_blas_threads()) == {2}
+        with held:
+            assert set(_blas_threads()) == {1}
+        assert set(_blas_threads()) == {2}
 
 
 def _twice(x):

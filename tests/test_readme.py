@@ -28,6 +28,7 @@ def test_the_code_runs_in_order(capsys):
         "docs/sharp_bits.md",
         "docs/benchmarks.md",
         "docs/paper.md",
+        "docs/how_to_choose.md",
         "docs/campaigns.md",
         "docs/studies.md",
         "examples/README.md",

@@ -208,7 +208,9 @@ def _campaign_table(options: argparse.Namespace) -> None:
         raise ValueError(f"{path} holds no run of suite {suite.name}: run `glasses campaign run {options.suite}` first.")
     rows = [measure(record) for record in records]
     if options.rows:
-        write_rows(rows, options.rows, about(suite.name, records))
+        told = about(suite.name, records)
+        batch = "" if options.first_seed is None else f" --first-seed {options.first_seed}"
+        write_rows(rows, options.rows, told | {"command": told["command"] + batch})
     print(f"{suite.name}: {len(rows)} of {len(wanted)} runs\n\n{overall(rows)}\n\n{by_function(rows)}")
 
 
@@ -226,8 +228,14 @@ def _campaign_foresight(options: argparse.Namespace) -> None:
     done = {record["key"] for record in read_records(path) if not record["error"]}
     if options.seeds is not None and options.seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {options.seeds}: leave it out for all runs.")
-    end = math.inf if options.seeds is None else min(task.seed for task in suite.tasks) + options.seeds
-    tasks = tuple(task for task in suite.tasks if task.method == options.method and task.key in done and task.seed < end)
+    first: dict[str, int] = {}
+    for task in suite.tasks:
+        first[task.problem] = min(task.seed, first.get(task.problem, task.seed))
+    tasks = tuple(
+        task
+        for task in suite.tasks
+        if task.method == options.method and task.key in done and task.seed - first[task.problem] < (options.seeds or math.inf)
+    )
     if not tasks:
         raise ValueError(f"{path} holds no finished run of {options.method}: run `glasses campaign run {options.suite}` first.")
     kept = path.with_suffix(".foresight.jsonl")
@@ -239,6 +247,7 @@ def _campaign_foresight(options: argparse.Namespace) -> None:
         run_suite(chosen, beside, jobs=options.jobs, work=partial(work, peer=True))
     if beside.exists():
         peer = {run["key"]: run["used"] for run in read_records(beside) if not run["error"]}
+        print(f"Optuna's terminator was asked about {len(peer)} runs ({beside}); rules are judged on those played again here.")
     forecasts = judge.gathered(played)
     lines = judge.calibration(forecasts), judge.calibration(forecasts.corrected(HINDSIGHT))
     print(f"{suite.name}, {options.method}: {len(played)} runs played again\n\n{judge.calibration_table(*lines)}")

@@ -68,7 +68,11 @@ _LOCK = threading.Lock()
 
 
 class _OneBlasThread:
-    """Held to one thread from the first program that enters to the last that leaves, in all threads of the process."""
+    """Held to one thread from the first program that enters to the last that leaves, in all threads of the process.
+
+    Held is the library that XLA calls, SciPy's; NumPy's own is left alone where it is another one. A library on OpenMP counts
+    threads per thread and is not touched.
+    """
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
@@ -79,7 +83,7 @@ class _OneBlasThread:
         with self._lock:
             if self._inside == 0:
                 if self._libraries is None:  # what XLA calls is loaded by now
-                    self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                    self._libraries = _held_libraries()
                 self._before = [library.num_threads for library in self._libraries]
                 self._set([1] * len(self._before))
             self._inside += 1
@@ -88,8 +92,17 @@ class _OneBlasThread:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                now = [library.num_threads for library in self._libraries or ()]
-                self._set([was if is_ == 1 else is_ for was, is_ in zip(self._before, now, strict=True)])
+                self._restore()
+
+    def forked(self) -> None:
+        """In the child of a fork nothing runs, whatever the parent was doing."""
+        was_inside, self._lock, self._inside = self._inside, threading.Lock(), 0
+        if was_inside:
+            self._restore()
+
+    def _restore(self) -> None:
+        now = [library.num_threads for library in self._libraries or ()]
+        self._set([was if is_ == 1 else is_ for was, is_ in zip(self._before, now, strict=True)])
 
     def _set(self, numbers: list[int]) -> None:
         """threadpoolctl lets only the thread that set a number first set it again; here any thread may be the last to leave."""
@@ -99,7 +112,15 @@ class _OneBlasThread:
         OpenBLASController.clear_controlling_thread(force=True)
 
 
+def _held_libraries() -> list[Any]:
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    found = [library for library in found if getattr(library, "threading_layer", None) != "openmp"]
+    return [library for library in found if "scipy.libs" in Path(library.filepath).parts] or found
+
+
 _ONE_BLAS_THREAD = _OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ONE_BLAS_THREAD.forked)
 
 
 class Program:
@@ -120,6 +141,8 @@ class Program:
             executable = _recall(key)
             if executable is None:
                 executable = _remember(key, self._obtain(arrays, static))
+            if jax.default_backend() != "cpu":
+                return executable(*arrays)
             with _ONE_BLAS_THREAD:
                 return jax.block_until_ready(executable(*arrays))
 

@@ -57,6 +57,7 @@ def test_what_is_kept_is_the_forecast_of_the_model_and_its_correction_the_one_us
         at = np.array(kept["steps"]) - 1
         np.testing.assert_allclose(forecast.expected[at], numbers["expected"], rtol=1e-9)
         np.testing.assert_allclose(forecast.low[at], numbers["low"], rtol=1e-9)
+        np.testing.assert_allclose(forecast.high[at], numbers["high"], rtol=1e-9)
 
 
 def fake(initial, *forecasts):
@@ -65,6 +66,7 @@ def fake(initial, *forecasts):
     return {
         "initial": initial,
         "minimum": 1.0,
+        "protocol": "fair",
         "y": [3.0] * (initial + 3),
         "forecasts": [
             {"done": i, "steps": [1], **{n: v if n == "best" else [v] for n, v in zip(names, each, strict=True)}}
@@ -81,7 +83,9 @@ def test_bias_and_coverage_by_hand():
     assert (found.steps, found.count) == (1, 3)
     assert found.expected == pytest.approx((1.0 + 0.5 + 0.0) / 3)
     assert found.realised == pytest.approx((0.5 + 2.0 + 0.0) / 3)
-    assert found.bias == pytest.approx(((-0.5 + 1.5) / 2 + 0.0) / 2)
+    assert found.bias == pytest.approx((-0.5 + 1.5 + 0.0) / 3)
+    assert found.error == pytest.approx(np.hypot(1.0 - 2 / 3, 0.0 - 1 / 3) / 3)  # of the sums over runs
+    assert found.missed == pytest.approx(np.sqrt((0.5**2 + 1.5**2) / 3))
     assert found.coverage == pytest.approx(2 / 3)
     assert AHEAD[0] == 1
 
@@ -97,8 +101,10 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
         """What is stretched to this gain."""
         return np.maximum(gain / t**3, gain - share * r * (t - 1))
 
-    ends = before(-np.log(0.1) * mean, truth.most), -np.log(0.9) * mean * t**3
-    forecasts = Gathered(np.arange(count), told, r, steps, before(mean, truth.gain), *ends, rng.exponential(mean))
+    right = -np.log(0.9) * mean
+    ends = before(-np.log(0.1) * mean, truth.most), right * t**3
+    columns = np.arange(count), told, r, steps, before(mean, truth.gain), *ends, rng.exponential(mean), right
+    forecasts = Gathered(*columns)
     found = fitted_stretch(forecasts)
     assert (found.gain, found.most) == pytest.approx((truth.gain, truth.most), abs=0.11)
     put_right = calibration(forecasts.corrected(found))
@@ -110,13 +116,22 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
         fitted_stretch(gathered([fake(2, (10, 8, 7, 10, 9))]))
 
 
+def test_known_hyperparameters_are_judged_as_they_are():
+    run = fake(2, (10, 8, 7, 10, 9)) | {"protocol": "known"}
+    forecasts = gathered([run])
+    for raw, moved in zip(forecasts, forecasts.corrected(Stretch(2.0, 2.0)), strict=True):
+        np.testing.assert_array_equal(raw, moved)
+    assert corrected(run, run["forecasts"][0]) is run["forecasts"][0]
+
+
 def falling(forecasts):
     """A run of two initial and four decided evaluations whose best value falls by one each time, minimum 0."""
-    return {"initial": 2, "evaluations": 4, "minimum": 0.0, "y": [10.0, 8.0, 7.0, 6.0, 5.0, 4.0], "forecasts": forecasts}
+    y = [10.0, 8.0, 7.0, 6.0, 5.0, 4.0]
+    return {"initial": 2, "evaluations": 4, "minimum": 0.0, "protocol": "fair", "y": y, "forecasts": forecasts}
 
 
 def foretold(done, best, expected, low):
-    return {"done": done, "best": best, "steps": [1, 2], "expected": expected, "low": low}
+    return {"done": done, "best": best, "steps": [1, 2], "expected": expected, "low": low, "high": [best, best]}
 
 
 def test_where_rules_stop_and_what_that_costs(monkeypatch):

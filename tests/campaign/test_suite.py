@@ -46,6 +46,10 @@ def test_families_of_problems(tmp_path):
     suite = read_suite(written(tmp_path, text))
     assert suite.families == families
     assert suite.from_seed(50).families == families
+    other = '\n[[runs]]\nproblems = ["SinCos"]\nseeds = 1\nfirst_seed = 50\n'
+    assert read_suite(written(tmp_path, text.removeprefix('family = "all"\n') + other)).families == {"GP-SE-2-0.2": "draws"}
+    with pytest.raises(ValueError, match="puts SinCos into two families, 'all' and 'one': keep one"):
+        read_suite(written(tmp_path, text + other + 'family = "one"\n'))
 
 
 @pytest.mark.parametrize(

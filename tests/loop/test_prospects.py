@@ -123,7 +123,7 @@ def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evalua
 
 
 def test_where_the_model_sees_nothing_to_gain_nothing_is_promised():
-    flat = Forecast(1.0, *(np.ones(4) for _ in range(4)), 1.0)
+    flat = Forecast(1.0, *(np.ones(4) for _ in range(4)), 1.0, np.arange(1.0, 5.0))
     moved = HINDSIGHT.applied(flat, [1.0, 5.0, 9.0])
     assert np.all(moved.gain == 0)
     assert moved.clairvoyant == 1.0
@@ -136,3 +136,49 @@ def test_known_hyperparameters_need_no_hindsight():
     for x in (0.1, 0.6, 0.95):
         known.tell([x], float(np.sin(9 * x)))
     np.testing.assert_array_equal(known.forecast().expected, known.forecast(raw=True).expected)
+
+
+def test_evaluations_that_cannot_be_paid_for_bring_nothing():
+    """The forecast stops growing where the money is gone, with hindsight too; all that is made is what is counted."""
+    settings = {"cost": lambda x: 1.0 if x[0] > 0.02 else 0.05, "n_initial": 3}
+    optimizer = Optimizer([(0, 1)], budget=8.0, loss=ExpectedLoss(), seed=3, noise=0.0, **settings)
+    for x in (0.1, 0.35, 0.6, 0.8, 0.95):
+        optimizer.tell([x], float(np.sin(9 * x) + x))
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    assert len(moved) > 20
+    assert raw.made[-1] < len(raw)
+    still = np.flatnonzero(np.diff(raw.made) == 0) + 1
+    assert still.size
+    np.testing.assert_allclose(np.diff(moved.gain)[still - 1], np.diff(raw.gain)[still - 1], atol=1e-12)
+
+
+def test_what_is_under_way_is_not_stretched():
+    """Pending points explain all of the gain: with or without hindsight nothing comes on top of them."""
+    optimizer = begun(budget=40)
+    for _ in range(24):
+        optimizer.ask()  # fills the interesting places
+    waiting = optimizer._known.under_way()
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    on_top = np.maximum(raw.gain - waiting, 0.0)
+    t = (5 + 24 + np.arange(1, len(raw) + 1)) / (5 + 24 + 1)
+    assert waiting > 0
+    assert np.all(moved.gain - np.minimum(raw.gain, waiting) <= t**3 * on_top + 1e-12)
+
+
+def test_with_noise_the_spread_is_measured_from_the_best_mean():
+    optimizer = Optimizer([(0, 1)], budget=30, loss=ExpectedLoss(), seed=3, noise=0.5)
+    for k, x in enumerate(np.linspace(0.05, 0.95, 12)):
+        optimizer.tell([x], float(np.sin(9 * x) + 0.5 * (-1) ** k))
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    r = np.median(optimizer.values) - raw.best
+    assert r < np.median(optimizer.values) - min(optimizer.values)
+    t = (12 + np.arange(1, len(raw) + 1)) / 13
+    assert np.all(moved.gain <= raw.gain + HINDSIGHT.gain * r * (t - 1) + 1e-12)
+
+
+def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():
+    optimizer = begun()
+    short, long = optimizer.forecast(steps=2), optimizer.forecast()
+    np.testing.assert_array_equal(short.expected, long.expected[:2])
+    np.testing.assert_array_equal(short.low, long.low[:2])
+    assert short.clairvoyant == long.clairvoyant

@@ -172,11 +172,11 @@ def test_a_change_of_units_changes_no_mind():
         (Target(-0.66), Target(-59.0)),
         (Target(-0.67), Target(-60.0)),
         (NoGain(0.01), NoGain(0.01)),
-        (NoGain(0.1), NoGain(0.1)),
+        (NoGain(0.9), NoGain(0.9)),
     ):
         assert (criterion.reason(here) is None) == (scaled.reason(there) is None), criterion
     assert [Price(p).reason(here) is None for p in (0.02, 0.03)] == [True, False]
-    assert [NoGain(s).reason(here) is None for s in (0.01, 0.1)] == [True, False]
+    assert [NoGain(s).reason(here) is None for s in (0.01, 0.9)] == [True, False]
 
 
 def test_only_a_target_stops_before_the_initial_evaluations_are_told():

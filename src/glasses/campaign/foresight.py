@@ -103,12 +103,13 @@ class Gathered(NamedTuple):
 
     run: np.ndarray  # number of the run
     told: np.ndarray  # values the forecast was made from
-    spread: np.ndarray  # from their median to the best of them
+    spread: np.ndarray  # from their median to the best of them; 0 where hyperparameters are known and nothing is corrected
     steps: np.ndarray
     expected: np.ndarray
     most: np.ndarray
     least: np.ndarray
     realised: np.ndarray
+    cautious: np.ndarray  # ``least`` as corrected
 
     def corrected(self, stretch: Stretch) -> Gathered:
         """[eq:stretch]."""
@@ -116,7 +117,7 @@ class Gathered(NamedTuple):
         return self._replace(
             expected=stretched(self.expected, stretch.gain, *where),
             most=stretched(self.most, stretch.most, *where),
-            least=cautious(self.least, self.told, self.steps),
+            least=self.cautious,
         )
 
     def at(self, k: int) -> Gathered:
@@ -126,16 +127,23 @@ class Gathered(NamedTuple):
 
 def gathered(played: Iterable[dict[str, Any]]) -> Gathered:
     """All forecasts of all runs, as the model made them."""
-    rows = []
+    parts = []
     for number, run in enumerate(played):
         scale = float(np.mean(run["y"][: run["initial"]])) - run["minimum"] or 1.0
         for each in run["forecasts"]:
-            values = (each[name] for name in ("steps", "expected", "low", "high", "realised"))
-            told = run["y"][: run["initial"] + each["done"]]
-            for k, *ends in zip(*values, strict=True):
-                gains = ((each["best"] - end) / scale for end in ends)
-                rows.append((number, len(told), spread(told) / scale, k, *gains))
-    return Gathered(*np.array(rows, dtype=float).reshape(-1, len(Gathered._fields)).T)
+            told, steps, r = _basis(run, each)
+            gains = [(each["best"] - np.array(each[name])) / scale for name in ("expected", "low", "high", "realised")]
+            kept = cautious(gains[2], told, steps) if r is not None else gains[2]
+            same = [np.full(steps.size, value) for value in (number, told, (r or 0.0) / scale)]
+            parts.append(np.array([*same, steps, *gains, kept], dtype=float))
+    return Gathered(*np.concatenate(parts or [np.zeros((len(Gathered._fields), 0))], axis=1))
+
+
+def _basis(run: dict[str, Any], forecast: dict[str, Any]) -> tuple[int, np.ndarray, float | None]:
+    """What a correction rests on: values told, steps, and r; None where the hyperparameters are known."""
+    told = run["y"][: run["initial"] + forecast["done"]]
+    known = run["protocol"] == "known"
+    return len(told), np.array(forecast["steps"]), None if known else spread(told, forecast["best"])
 
 
 @dataclass(frozen=True)
@@ -146,8 +154,9 @@ class Calibration:
     count: int
     expected: float  # mean expected gain, in parts of the scale
     realised: float
-    bias: float  # [eq:bias], mean over runs
-    error: float  # its standard error
+    bias: float  # [eq:bias]
+    error: float  # its standard error; runs are independent, the forecasts of one are not
+    missed: float  # root of the mean squared difference
     coverage: float  # [eq:coverage]
 
 
@@ -158,14 +167,17 @@ def calibration(forecasts: Gathered, ahead: Sequence[int] = AHEAD) -> list[Calib
 
 def _calibrated(k: int, found: Gathered) -> Calibration:
     missed = found.realised - found.expected
-    each = np.array([missed[found.run == run].mean() for run in np.unique(found.run)])
+    bias = float(missed.mean())
+    runs = np.unique(found.run)
+    sums = np.array([np.sum(missed[found.run == run] - bias) for run in runs])
     return Calibration(
         k,
-        found.run.size,
+        missed.size,
         float(found.expected.mean()),
         float(found.realised.mean()),
-        float(each.mean()),
-        float(each.std(ddof=1) / np.sqrt(each.size)) if each.size > 1 else float("nan"),
+        bias,
+        float(np.sqrt(np.sum(sums**2)) / missed.size) if runs.size > 1 else float("nan"),
+        float(np.sqrt(np.mean(missed**2))),
         float(np.mean(_inside(found))),
     )
 
@@ -176,26 +188,37 @@ def _inside(found: Gathered) -> np.ndarray:
 
 
 def fitted_stretch(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough: int = 50) -> Stretch:
-    """The shares that put these forecasts right, on a grid of 0.05; a k with ``enough`` forecasts weighs as many as it has.
+    """The shares that put these forecasts right, on a grid of 0.05, from every k > 1 with ``enough`` forecasts.
 
-    Expected gains: the smallest squared mean error. The optimistic end of the band: the smallest quantile loss of the 90 %
-    quantile, mean of max(0.9 u, -0.1 u) with u = realised - end, which weighs what is missed against width.
+    Being right on average makes single forecasts worse. So the share of the expected gain is the one with the smallest sum of
+    squared biases of those with which no k has a mean squared error more than a tenth above the model's own. That of the band's
+    optimistic end has the smallest loss of a 90 % quantile, max(0.9 u, -0.1 u) with u = realised - end, in parts of the
+    model's, summed over k.
     """
-    parts = [part for k in ahead if (part := forecasts.at(k)).run.size >= enough]
+    parts = [part for k in ahead if k > 1 and (part := forecasts.at(k)).run.size >= enough]
     if not parts:
         raise ValueError(f"A correction needs {enough} forecasts for some number of evaluations ahead: play more runs.")
 
-    def best(wrong: Callable[[Gathered], float]) -> float:
-        def total(share: float) -> float:
-            return sum(part.run.size * wrong(part.corrected(Stretch(share, share))) for part in parts)
+    def missed(part: Gathered) -> np.ndarray:
+        return part.realised - part.expected
 
-        return min(np.linspace(0.0, 4.0, 81).round(2).tolist(), key=total)
+    def bias(share: float) -> float:
+        return sum(float(np.mean(missed(part.corrected(Stretch(share, share))))) ** 2 for part in parts)
+
+    def tolerable(share: float) -> bool:
+        return all(
+            np.mean(missed(part.corrected(Stretch(share, share))) ** 2) <= 1.1 * np.mean(missed(part) ** 2) for part in parts
+        )
 
     def quantile_loss(part: Gathered) -> float:
         u = part.realised - part.most
         return float(np.mean(np.maximum(0.9 * u, -0.1 * u)))
 
-    return Stretch(best(lambda part: float(np.mean(part.realised - part.expected)) ** 2), best(quantile_loss))
+    def width(share: float) -> float:
+        return sum(quantile_loss(part.corrected(Stretch(share, share))) / max(quantile_loss(part), 1e-300) for part in parts)
+
+    grid = np.linspace(0.0, 4.0, 81).round(2).tolist()
+    return Stretch(min(filter(tolerable, grid), key=bias), min(grid, key=width))
 
 
 @dataclass(frozen=True)
@@ -214,7 +237,7 @@ Rule = Callable[[dict[str, Any], dict[str, Any]], bool]  # (run, one of its fore
 
 
 def by_price(share: float) -> Rule:
-    """``Price`` with a price of ``share`` standard deviations of the initial values."""
+    """``Price`` with a price of ``share`` standard deviations of the initial values, over the steps that are kept."""
 
     def stop(run: dict[str, Any], forecast: dict[str, Any]) -> bool:
         price = share * float(np.std(run["y"][: run["initial"]]))
@@ -237,13 +260,16 @@ def by_no_gain(share: float) -> Rule:
 
 def corrected(run: dict[str, Any], forecast: dict[str, Any], stretch: Stretch = HINDSIGHT) -> dict[str, Any]:
     """The forecast that a user would have seen."""
-    told, best = run["y"][: run["initial"] + forecast["done"]], forecast["best"]
-
-    def moved(name: str, share: float) -> np.ndarray:
-        gain = best - np.array(forecast[name])
-        return best - stretched(gain, share, len(told), spread(told), np.array(forecast["steps"]))
-
-    return {**forecast, "expected": moved("expected", stretch.gain), "low": moved("low", stretch.most)}
+    told, steps, r = _basis(run, forecast)
+    if r is None:
+        return forecast
+    expected, low, high = (forecast["best"] - np.array(forecast[name]) for name in ("expected", "low", "high"))
+    gains = {
+        "expected": stretched(expected, stretch.gain, told, r, steps),
+        "low": stretched(low, stretch.most, told, r, steps),
+        "high": cautious(high, told, steps),
+    }
+    return forecast | {name: forecast["best"] - gain for name, gain in gains.items()}
 
 
 def used(run: dict[str, Any], rule: Rule) -> int:
@@ -283,15 +309,14 @@ def judged(runs: Sequence[dict[str, Any]], peer: Mapping[str, int] | None = None
 
 
 def calibration_table(raw: Sequence[Calibration], put_right: Sequence[Calibration]) -> str:
-    """As Markdown; gains in parts of the distance from the mean initial value to the minimum."""
+    """As Markdown; gains in parts of the distance from the mean initial value to the minimum; the model / corrected."""
     lines = [
-        "| more evaluations | forecasts | realised gain | expected: the model | corrected | bias left "
-        "| inside the band: the model | corrected |",
-        "|---|---|---|---|---|---|---|---|",
+        "| more evaluations | forecasts | realised gain | expected | bias left | off by (root mean square) | inside the band |",
+        "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {a.steps} | {a.count} | {a.realised:.3f} | {a.expected:.3f} | {b.expected:.3f} | {b.bias:+.3f} ± {b.error:.3f} "
-        f"| {a.coverage:.0%} | {b.coverage:.0%} |"
+        f"| {a.steps} | {a.count} | {a.realised:.3f} | {a.expected:.3f} / {b.expected:.3f} | {b.bias:+.3f} ± {b.error:.3f} "
+        f"| {a.missed:.3f} / {b.missed:.3f} | {a.coverage:.0%} / {b.coverage:.0%} |"
         for a, b in zip(raw, put_right, strict=True)
     ]
     return "\n".join(lines)
@@ -317,7 +342,14 @@ def draw_calibration(raw: Sequence[Calibration], put_right: Sequence[Calibration
         gains.plot(k, [line.expected for line in lines], style, color=colour, label=f"expected, {words}")
         band.plot(k, [100 * line.coverage for line in lines], style, color=colour, label=words)
     bars = [2 * line.error for line in put_right]
-    gains.errorbar(k, [line.realised for line in raw], bars, fmt="s-", color="tab:orange", label="realised")
+    gains.errorbar(
+        k,
+        [line.realised for line in raw],
+        bars,
+        fmt="s-",
+        color="tab:orange",
+        label="realised (± 2 standard errors of the bias)",
+    )
     gains.set(ylabel="gain, in parts of what there was to gain", ylim=(0, None))
     band.axhline(80, color="0.3", linewidth=1, linestyle="--")
     band.set(ylabel="% of best values inside the 80 % band", ylim=(0, 100))

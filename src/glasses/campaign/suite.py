@@ -121,8 +121,12 @@ class _Reader:
             family = group.get("family", top.get("family", ""))
             if not isinstance(family, str):
                 self._refuse(i if "family" in group else None, "family", f"expected a name in quotes, got {family!r}.")
-            found |= dict.fromkeys(group.get("problems", top.get("problems", [])), family)
-        return {problem: family for problem, family in found.items() if family}
+            for problem in group.get("problems", top.get("problems", [])) if family else ():
+                if found.setdefault(problem, family) != family:
+                    raise ValueError(
+                        f"{self.path} puts {problem} into two families, {found[problem]!r} and {family!r}: keep one."
+                    )
+        return found
 
     def _tasks(self, top: dict[str, Any], group: dict[str, Any], index: int | None) -> list[Task]:
         for key in group:

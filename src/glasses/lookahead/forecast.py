@@ -43,6 +43,7 @@ class Foretold(NamedTuple):
     most: jax.Array
     open_loop: jax.Array
     clairvoyant: jax.Array  # ()
+    made: jax.Array  # how many of the k evaluations happen, on average: all of them, or those that can be paid for
 
 
 @program
@@ -55,6 +56,8 @@ def foretell(scene: Scene, x: jax.Array, price: jax.Array | None, left: jax.Arra
     )
     gains = jnp.mean(blocks.gains.reshape(FUTURES, size), axis=0)
     happens = jnp.arange(size) < left
+    paid = jnp.mean(blocks.steps.reshape(FUTURES, size - 1) >= 0, axis=0)
+    made = jnp.cumsum(jnp.concatenate([jnp.ones(1), paid]))
     best = jnp.where(happens[None], blocks.best.reshape(FUTURES, size), jnp.inf)
     after = scene.eta - jax.lax.cummin(best, axis=1)
     least, most = (jnp.quantile(after, q, axis=0) for q in (_LOW, _HIGH))
@@ -91,4 +94,4 @@ def foretell(scene: Scene, x: jax.Array, price: jax.Array | None, left: jax.Arra
     lowest = jnp.min(jnp.where(scene.real[:, None], paths, jnp.inf), axis=0)
     clairvoyant = jnp.mean(jnp.maximum(scene.eta - lowest, 0.0))
     clairvoyant = jnp.maximum(clairvoyant, jnp.maximum(expected[-1], open_loop[-1]))  # a bound, also for few paths
-    return Foretold(scene.eta, expected, jnp.maximum(least, 0.0), jnp.maximum(most, 0.0), open_loop, clairvoyant)
+    return Foretold(scene.eta, expected, jnp.maximum(least, 0.0), jnp.maximum(most, 0.0), open_loop, clairvoyant, made)

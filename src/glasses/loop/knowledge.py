@@ -13,6 +13,7 @@ import numpy as np
 from glasses.loop.ledger import Ledger
 from glasses.padding import data_size, pad_rows
 from glasses.search.decision import Situation
+from glasses.search.underway import gain_under_way
 from glasses.surrogate.fit import GaussianProcess
 from glasses.surrogate.posterior import Posterior, grow
 from glasses.surrogate.success import Success, disappointed, fit_success
@@ -93,6 +94,13 @@ class Knowledge:
             self.once("doubt", (*self.moment(), self.model), self._doubt),
             self.posterior(),
         )
+
+    def under_way(self) -> float:
+        """[eq:waiting]: what the pending evaluations are expected to gain by themselves, in the units of y."""
+        if not self.books.pending:
+            return 0.0
+        key = (*self.moment(), self.model)
+        return self.units()[1] * self.once("under way", key, lambda: gain_under_way(self.model.kernel, self.situation()))
 
     def _doubt(self) -> Posterior | None:
         """Other hyperparameters that the values allow, each told of the failures."""

@@ -275,7 +275,8 @@ class Optimizer:
             raise ValueError("There is no data to forecast from: tell at least one evaluation first.")
         if self.remaining == 0:
             raise ValueError(f"Nothing is left to forecast: the budget of {self.budget:g} is used; raise optimizer.budget.")
-        n = whole("steps", min(self.remaining, MAX_HORIZON) if steps is None else steps, 1)
+        most = min(self.remaining, MAX_HORIZON)
+        n = whole("steps", most if steps is None else steps, 1)
         if n > self.remaining:
             raise ValueError(f"steps = {n} but {self.remaining} {self._of_budget()}: ask for fewer or raise the budget.")
         if n > MAX_HORIZON:
@@ -285,8 +286,9 @@ class Optimizer:
         if n > new and float(self.posterior().hyper.noise) < NEGLIGIBLE_NOISE:
             if steps is not None:
                 raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
-            n = int(new)
-        return self._forecast(self.space.to_unit(self._next() if x is None else self.space.read(x)[0][0]), n, raw)
+            n = most = int(new)
+        at = self.space.to_unit(self._next() if x is None else self.space.read(x)[0][0])
+        return self._forecast(at, most, raw).first(n)
 
     def _forecast(self, x: np.ndarray, n: int, raw: bool) -> Forecast:
         known, kernel = self._known, self.model.kernel
@@ -301,7 +303,7 @@ class Optimizer:
         centre, scale = known.units()
         forecast = Forecast.of(found, n, centre, scale)
         believed = raw or isinstance(self.model.fit, Known)
-        return forecast if believed else HINDSIGHT.applied(forecast, self._ledger.y)
+        return forecast if believed else HINDSIGHT.applied(forecast, self._ledger.y, len(self.pending), known.under_way())
 
     def _opening(self) -> bool:
         """Whether the next point is an initial one: given by x0, not enough evaluations yet, or nothing told to learn from."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,8 +80,10 @@ class Forecast:
     """The best value after k more evaluations as it looks now; entry k - 1 of every array, in the units of y.
 
     ``expected``: its mean; ``low`` to ``high``: an 80 % band. ``open_loop``: what a plan fixed now, learning nothing on its
-    way, would reach: the best policy does at least as well. ``clairvoyant``: what somebody who knew the function would
-    reach: no policy does better. ``best``: the best value now.
+    way, would reach: less gain than the best policy has. ``clairvoyant``: what somebody who knew the function would reach:
+    more gain than any policy has. Both are bounds as the model sees it, moved along with what it foretells where that is
+    corrected (``hindsight``). ``best``: the best value now. ``made``: how many of the k evaluations happen on average, all of
+    them or as many as can be paid for.
     """
 
     best: float
@@ -90,6 +92,7 @@ class Forecast:
     high: np.ndarray
     open_loop: np.ndarray
     clairvoyant: float
+    made: np.ndarray
 
     @classmethod
     def of(cls, found: Foretold, n: int, centre: float, scale: float) -> Forecast:
@@ -100,7 +103,13 @@ class Forecast:
             return centre + scale * (eta - np.asarray(gain)[:n])
 
         bounds = value(found.open_loop), centre + scale * (eta - float(found.clairvoyant))
-        return cls(centre + scale * eta, value(found.gain), value(found.most), value(found.least), *bounds)
+        made = np.asarray(found.made)[:n]
+        return cls(centre + scale * eta, value(found.gain), value(found.most), value(found.least), *bounds, made)
+
+    def first(self, n: int) -> Forecast:
+        """The same forecast for n evaluations only."""
+        cut = {name: getattr(self, name)[:n] for name in ("expected", "low", "high", "open_loop", "made")}
+        return replace(self, **cut)
 
     @property
     def gain(self) -> np.ndarray:

@@ -12,8 +12,8 @@
     NoGain   stop when  max(g_n, best - low_n) < share (max y - min y)                                     [eq:nogain]
     Target   stop when  min y <= value
 
-The first two ask the model and hence never stop before the initial evaluations are told. They believe it: a model that is
-too sure of itself, with few or misleading values, stops too early. Where nothing is left to evaluate, or nothing new, they
+The first two ask for a forecast and hence never stop before the initial evaluations are told. They believe it: one that
+promises too little, with few or misleading values, stops too early. Where nothing is left to evaluate, or nothing new, they
 have nothing to say. Cost: a decision and a forecast, both remembered by the optimiser until something is told; ``Target`` needs
 neither, so it stands first in a composition.
 """
@@ -96,7 +96,7 @@ class Price(Criterion):
         forecast = _forecast(optimizer)
         if forecast is None:
             return None
-        gain = forecast.gain - _under_way(optimizer)
+        gain = forecast.gain - optimizer._known.under_way()
         costs = _costs(optimizer, len(forecast))
         net = gain - self.price * costs
         k = int(np.argmax(net))
@@ -196,14 +196,6 @@ def _forecast(optimizer: Optimizer) -> Forecast | None:
         return optimizer.forecast()
     except ExhaustedError:  # a finite space without a new configuration, or nothing that can be paid for
         return None
-
-
-def _under_way(optimizer: Optimizer) -> float:
-    """[eq:waiting] in the units of y."""
-    from glasses.search.underway import gain_under_way
-
-    _, scale = optimizer._known.units()
-    return scale * gain_under_way(optimizer.model.kernel, optimizer._known.situation()) if optimizer.pending else 0.0
 
 
 def _costs(optimizer: Optimizer, n: int) -> np.ndarray:

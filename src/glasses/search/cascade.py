@@ -148,7 +148,7 @@ def _with_rest(
         after = race(scene, few, prices(few), left, kernel=kernel, loss=loss, size=size)
     else:
         after = _value(scene, chosen, prices(chosen), np.asarray(len(few)), left, kernel=kernel, loss=loss, size=size)
-    return scene._replace(rest=jnp.max(after.merit))
+    return scene._replace(rest=np.max(np.asarray(after.merit)))
 
 
 @program
