@@ -1,8 +1,8 @@
 """The campaign that chose the default planner, as tables and a figure, from the results that come with the library.
 
-The suite ``development`` was run on two batches of seeds. The ``first`` was looked at while choosing, with as many runs per
-method as were needed to drop it; the ``last`` was run when the choice was made, in full, and only it says how good the choice
-is. What was aimed at is checked line by line in ``goals``.
+The suite ``development`` has two batches of seeds. The ``first`` is looked at while choosing, with as many runs per method as
+are needed to drop it; the ``last`` is run when the choice has been made, in full, and only it says how good the choice is. What
+was aimed at is checked line by line in ``goals``.
 """
 
 from __future__ import annotations
