@@ -15,8 +15,8 @@ A process keeps the ``KEPT`` executables it used last; others are loaded from di
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
 
 BLAS. The factorisations inside a program are BLAS calls on small matrices. Threads of OpenBLAS gain nothing there and wait for
-each other on every call: with the cores busy a decision took 4.5 s instead of 0.2 s. So they are held to one while a program
-of ours runs, and have their number back when none does.
+each other on every call: with the cores busy a decision took up to 5 s instead of 0.3 s. So they are held to one while a
+program of ours runs, and have their number back when none does.
 
 Cost: a call of a known program about 0.1 ms; of a cached one some 10 ms once per process; a new one seconds.
 """

@@ -131,7 +131,8 @@ def falling(forecasts):
 
 
 def foretold(done, best, expected, low):
-    return {"done": done, "best": best, "steps": [1, 2], "expected": expected, "low": low, "high": [best, best]}
+    bounds = {"high": [best, best], "open_loop": expected, "clairvoyant": expected[-1]}
+    return {"done": done, "best": best, "steps": [1, 2], "expected": expected, "low": low, **bounds}
 
 
 def test_where_rules_stop_and_what_that_costs(monkeypatch):

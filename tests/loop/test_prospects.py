@@ -68,6 +68,7 @@ def test_no_more_steps_than_a_finite_space_holds():
     for k, name in enumerate("abcde"):
         optimizer.tell({"a": name}, float(k * k % 7))
     assert len(optimizer.forecast()) == 3
+    assert optimizer.forecast(steps=1).clairvoyant == optimizer.forecast().clairvoyant
     with pytest.raises(ValueError, match="only 3 configurations of this space are new"):
         optimizer.forecast(steps=4)
 

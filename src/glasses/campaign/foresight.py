@@ -36,6 +36,7 @@ from glasses.campaign.store import read_records
 from glasses.campaign.suite import Task
 from glasses.loop.hindsight import HINDSIGHT, Stretch, cautious, spread, stretched
 from glasses.loop.optimizer import Optimizer
+from glasses.loop.result import Forecast
 from glasses.problems import get
 
 AHEAD = (1, 2, 3, 5, 8, 10, 15, 20, 30, 50)
@@ -258,18 +259,14 @@ def by_no_gain(share: float) -> Rule:
     return stop
 
 
-def corrected(run: dict[str, Any], forecast: dict[str, Any], stretch: Stretch = HINDSIGHT) -> dict[str, Any]:
+def corrected(run: dict[str, Any], forecast: dict[str, Any]) -> dict[str, Any]:
     """The forecast that a user would have seen."""
-    told, steps, r = _basis(run, forecast)
-    if r is None:
+    if run["protocol"] == "known":
         return forecast
-    expected, low, high = (forecast["best"] - np.array(forecast[name]) for name in ("expected", "low", "high"))
-    gains = {
-        "expected": stretched(expected, stretch.gain, told, r, steps),
-        "low": stretched(low, stretch.most, told, r, steps),
-        "high": cautious(high, told, steps),
-    }
-    return forecast | {name: forecast["best"] - gain for name, gain in gains.items()}
+    arrays = {name: np.array(forecast[name]) for name in ("expected", "low", "high", "open_loop")}
+    raw = Forecast(best=forecast["best"], clairvoyant=forecast["clairvoyant"], made=np.array(forecast["steps"]), **arrays)
+    seen = HINDSIGHT.applied(raw, run["y"][: run["initial"] + forecast["done"]])
+    return forecast | {name: getattr(seen, name) for name in (*arrays, "clairvoyant")}
 
 
 def used(run: dict[str, Any], rule: Rule) -> int:

@@ -106,14 +106,16 @@ def paired(rows: Sequence[Row], method: str, baseline: str, problem: str | None 
 
 def against(rows: Sequence[Row], baseline: str, methods: Sequence[str]) -> dict[str, Comparison]:
     """Every method against the baseline over all problems; Holm over the methods."""
-    parts = {method: paired(rows, method, baseline) for method in methods if method != baseline}
-    return _compared({method: list(found.values()) for method, found in parts.items() if found})
+    return _over_all({method: paired(rows, method, baseline) for method in methods if method != baseline})
 
 
 def lead(rows: Sequence[Row], champion: str, methods: Sequence[str]) -> dict[str, Comparison]:
     """The champion against every other method over all problems; Holm over the methods."""
-    parts = {method: paired(rows, champion, method) for method in methods if method != champion}
-    return _compared({method: list(found.values()) for method, found in parts.items() if found})
+    return _over_all({method: paired(rows, champion, method) for method in methods if method != champion})
+
+
+def _over_all(pairs: dict[str, dict[str, list[float]]]) -> dict[str, Comparison]:
+    return _compared({method: list(found.values()) for method, found in pairs.items() if found})
 
 
 def against_by_problem(rows: Sequence[Row], baseline: str, methods: Sequence[str]) -> dict[tuple[str, str], Comparison]:

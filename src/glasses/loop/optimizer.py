@@ -283,10 +283,10 @@ class Optimizer:
             raise ValueError(f"At most {MAX_HORIZON} evaluations can be forecast at once, got steps = {n}.")
         self._check_not_exhausted()
         new = self._ledger.new_configurations()
-        if n > new and float(self.posterior().hyper.noise) < NEGLIGIBLE_NOISE:
-            if steps is not None:
+        if most > new and float(self.posterior().hyper.noise) < NEGLIGIBLE_NOISE:
+            if steps is not None and n > new:
                 raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
-            n = most = int(new)
+            most = int(new)
         at = self.space.to_unit(self._next() if x is None else self.space.read(x)[0][0])
         return self._forecast(at, most, raw).first(n)
 
