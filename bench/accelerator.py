@@ -2,8 +2,9 @@
 
 25 observations in 2 dimensions, a scene of 256 places, every candidate valued under its own future: open loop, two-stage and
 rollout with all 256 futures. Wall-clock seconds of one decision, the best of two after a warm-up. A measurement that would take
-longer than a minute (judged by the one before, in proportion to the candidates) is left out and said. ``JAX_PLATFORMS=cpu`` or
-``cuda`` chooses; what is measured is added to the file (docs/accelerator.json) under the name of the platform.
+longer than a minute (judged by the one before, in proportion to candidates and horizon) is left out and said.
+``JAX_PLATFORMS=cpu`` or ``cuda`` chooses; what is measured is added to the file (docs/accelerator.json) under the name of the
+platform.
 """
 
 import json
@@ -44,17 +45,18 @@ def main():
         assert np.all(gains > 0)
         return time.perf_counter() - start
 
+    pace: dict[str, float] = {}  # seconds per candidate and step, as last measured
     for horizon in HORIZONS:
         for name, loss in (("open loop", Glasses()), ("two-stage", TwoStage()), ("rollout", Rollout(race=(256,)))):
             value(loss, 512 if device.platform != "cpu" else 16, horizon)  # compile
-            each = None
             for count in CANDIDATES:
                 key = f"{name}, horizon {horizon}, {count} candidates"
-                if time.perf_counter() - begun > patience or (each is not None and each * count > 60.0):
+                expected = pace.get(name, 0.0) * horizon * count
+                if time.perf_counter() - begun > patience or expected > 60.0:
                     found["left out"].append(key)
                 else:
-                    seconds = min(value(loss, count, horizon) for _ in range(2 if (each or 0.0) * count < 10.0 else 1))
-                    each = seconds / count
+                    seconds = min(value(loss, count, horizon) for _ in range(2 if expected < 10.0 else 1))
+                    pace[name] = seconds / (count * horizon)
                     found["seconds"][key] = seconds
                     print(f"{time.perf_counter() - begun:6.0f} s  {key}: {seconds:.3g} s", flush=True)
                 out.write_text(json.dumps(every, indent=1) + "\n")

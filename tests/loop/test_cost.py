@@ -6,17 +6,18 @@ import pytest
 from problems import hills
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, Rollout, TwoStage, minimize
+from glasses.search.cascade import open_scene, prepare_for_failure
 
 BOX = [(0, 1), (0, 1)]
 
 
-def suggestions(loss, **settings):
+def suggestions(loss, fails=False, **settings):
     optimizer = Optimizer(BOX, n_initial=4, loss=loss, seed=2, noise=0.0, **settings)
     found = []
     while optimizer.remaining:
         x = optimizer.ask()
         found.append(x)
-        optimizer.tell(x, hills(x))
+        optimizer.tell(x, None if fails and x[1] > 0.6 else hills(x))
     return np.array(found), optimizer
 
 
@@ -27,6 +28,31 @@ def test_unit_cost_is_counting(loss):
     for unit in (1.0, 0.1):  # eight times 0.1 is not 0.8, and nobody should notice
         paid, _ = suggestions(loss, budget=8 * unit, cost=lambda x, unit=unit: unit)
         np.testing.assert_array_equal(counted, paid)
+
+
+@pytest.mark.parametrize("loss", [Glasses(), Rollout(race=(16,))], ids=str)
+def test_unit_cost_is_counting_where_evaluations_fail(loss):
+    counted, optimizer = suggestions(loss, fails=True, budget=8)
+    assert optimizer.result().failures
+    paid, _ = suggestions(loss, fails=True, budget=8.0, cost=lambda x: 1.0)
+    np.testing.assert_array_equal(counted, paid)
+
+
+def test_a_failure_leaves_what_it_did_not_cost():
+    """Less than the whole purse would bring; where there is money for all that is planned, the same."""
+    optimizer = Optimizer(BOX, budget=10.0, cost=lambda x: 0.5 + 2.0 * x[0], n_initial=4, loss=Glasses(), seed=2, noise=0.0)
+    for x in [[0.2, 0.2], [0.8, 0.3], [0.4, 0.9], [0.6, 0.6]]:
+        optimizer.tell(x, None if x[1] > 0.8 else hills(x))
+    situation = optimizer._known.situation()
+    kernel, loss, n = optimizer.model.kernel, Glasses(), optimizer.remaining
+
+    def ready(purse):
+        scene = open_scene(kernel, situation._replace(purse=purse), 256, np.random.default_rng(0))
+        return prepare_for_failure(scene, situation.price, n, kernel, loss)
+
+    short, rich = ready(situation.purse), ready(1e3)
+    assert float(short.rest) < float(short.spared) - 0.01
+    assert float(rich.rest) == float(rich.spared) >= float(short.spared)
 
 
 def test_the_budget_is_met_and_cheap_places_are_preferred():

@@ -156,6 +156,11 @@ def test_the_risk_of_a_failure_is_weighed_against_the_rest_of_the_budget():
         with_rest = risky._replace(rest=jnp.log(0.3))
         rest = float(worth(loss, with_rest, lambda scene, i=i: star_at(scene, jnp.asarray(i)), (), one))
         assert math.exp(rest) == pytest.approx(p * gain + (1 - p) * 0.3, rel=1e-9)
+        price = 1.0 + np.arange(40.0)  # that of place 29 is the largest that a purse of 30 affords
+        in_money = with_rest._replace(price=price, purse=jnp.asarray(30.0), spared=jnp.log(0.7))
+        paid = float(worth(loss, in_money, lambda scene, i=i: star_at(scene, jnp.asarray(i)), (), one))
+        left = 0.7 + (0.3 - 0.7) * price[i] / 30.0
+        assert math.exp(paid) == pytest.approx(p * gain + (1 - p) * left, rel=1e-9)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, None, "text", [1.0, 2.0], 1e300])

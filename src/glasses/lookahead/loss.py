@@ -68,9 +68,21 @@ def worth(loss: Loss, scene: Scene, seen: Seen, futures: Any, left: jax.Array) -
 
 def at_risk(loss: Loss, scene: Scene, star: Star, merit: jax.Array) -> jax.Array:
     """With p the probability of success and G the gain, p G(x*) + (1 - p) G_rest [eq:risk]: a failure costs one evaluation,
-    not what the later ones will bring.
+    not what the later ones will bring. In money it costs c(x*): G_rest is then between what the whole purse and what the purse
+    without the largest price would bring, in proportion to c(x*).
     """
     merit = if_it_succeeds(merit, star.safe)
     if star.safe is None or scene.rest is None or not loss.is_gain:
         return merit
-    return jnp.logaddexp(merit, scene.rest + jnp.log1p(-jnp.exp(jnp.minimum(star.safe, -1e-12))))
+    rest = scene.rest
+    if scene.spared is not None and scene.price is not None and star.price is not None:
+        share = jnp.minimum(star.price / dearest(scene), 1.0)
+        rest = jnp.logaddexp(rest + jnp.log(share), scene.spared + jnp.log1p(-share))
+    return jnp.logaddexp(merit, rest + jnp.log1p(-jnp.exp(jnp.minimum(star.safe, -1e-12))))
+
+
+def dearest(scene: Scene) -> jax.Array:
+    """The largest price of a place that can be paid for."""
+    assert scene.price is not None
+    assert scene.purse is not None
+    return jnp.max(jnp.where(scene.price <= scene.purse, scene.price, jnp.min(scene.price)))

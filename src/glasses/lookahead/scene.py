@@ -13,6 +13,7 @@ Everything a decision compares is computed once here; oracles and losses only ga
 | lipschitz, lowest | L, M | () | steepest slope of mu over U (floored) and the smallest mean there, for local penalisation |
 | safe | log P(success) | (U,) | None while nothing has failed |
 | rest | | () | log of the gain expected from the evaluations that are left after a failure; None while nothing has failed |
+| spared | | () | with costs: the same if the failure cost nothing (``rest``: if it cost as much as the dearest place) |
 | lattice, success | | | the values that can be run, and the model of failures; None where there are none |
 | doubt | | | the same places under each of several draws of the hyperparameters, stacked; None: the fit is believed |
 | price, purse | c(U), B | (U,), () | what each place costs and what may still be spent; None: budgets count evaluations |
@@ -59,6 +60,7 @@ class Scene(NamedTuple):
     price: jax.Array | None = None
     purse: jax.Array | None = None
     doubt: Scene | None = None
+    spared: jax.Array | None = None
 
     @property
     def noise(self) -> jax.Array:

@@ -26,7 +26,7 @@ from glasses.compilation import program
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lattice import snap
-from glasses.lookahead.loss import Loss, foreseen, worth
+from glasses.lookahead.loss import Loss, dearest, foreseen, worth
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
 from glasses.lookahead.rollout import Rollout
@@ -144,11 +144,26 @@ def _with_rest(
         return scene
     few = chosen[:8]
     left, size = np.asarray(n - 1), horizon_size(n)
-    if isinstance(loss, Rollout):
-        after = race(scene, few, prices(few), left, kernel=kernel, loss=loss, size=size)
-    else:
-        after = _value(scene, chosen, prices(chosen), np.asarray(len(few)), left, kernel=kernel, loss=loss, size=size)
-    return scene._replace(rest=np.max(np.asarray(after.merit)))
+
+    def best(scene: Scene) -> Any:
+        if isinstance(loss, Rollout):
+            after = race(scene, few, prices(few), left, kernel=kernel, loss=loss, size=size)
+        else:
+            after = _value(scene, chosen, prices(chosen), np.asarray(len(few)), left, kernel=kernel, loss=loss, size=size)
+        return np.max(np.asarray(after.merit))
+
+    if scene.purse is None:
+        return scene._replace(rest=best(scene))
+    purse = _least_left(scene)
+    doubt: Any = scene.doubt and scene.doubt._replace(purse=np.resize(purse, scene.doubt.eta.shape))  # type: ignore[arg-type]
+    return scene._replace(rest=best(scene._replace(purse=purse, doubt=doubt)), spared=best(scene))
+
+
+@program
+def _least_left(scene: Scene) -> jax.Array:
+    """What the dearest place leaves in the purse."""
+    assert scene.purse is not None
+    return scene.purse - dearest(scene)
 
 
 @program
