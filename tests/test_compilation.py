@@ -93,12 +93,14 @@ def test_programs_run_in_float64_inside_a_float32_world():
     assert float(out[0]) == 1 / 3
 
 
-@pytest.mark.parametrize("settings", [{}, {"cost": {"x": 1.0}}, {"model": GaussianProcess(draws=2)}, {"loss": Rollout()}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"cost": {"x": 0.5}}, {"model": GaussianProcess(draws=2)}, {"loss": Rollout(race=(16,))}]
+)
 def test_a_run_in_a_float32_world_never_falls_to_32_bits(settings):
     """JAX warns where it cuts an array to 32 bits: nowhere in a run with failures, pending points and forecasts."""
     with jax.enable_x64(False), warnings.catch_warnings():
         warnings.simplefilter("error")
-        optimizer = Optimizer({"x": (1.0, 2.0)}, budget=14, n_initial=3, seed=0, **settings)
+        optimizer = Optimizer({"x": (1.0, 2.0)}, budget=10, n_initial=3, seed=0, **settings)
         for x, y in ((1.1, 0.4), (1.3, None), (1.6, 0.1), (1.9, 0.7)):
             optimizer.tell({"x": x}, y)
         optimizer.ask()

@@ -139,6 +139,7 @@ def test_only_common_runs_are_compared(rows):
 def test_ranks():
     rows = [row("p", m, s, g) for s in range(2) for m, g in (("a", 0.5), ("b", 0.9), ("c", 0.5 + TIE / 10), ("d", 0.1))]
     assert average_ranks(rows, ["a", "b", "c", "d"]) == {"a": 2.5, "b": 1.0, "c": 2.5, "d": 4.0}
+    assert average_ranks(rows, ["a", "b", "c", "d"], tie=0.6) == dict.fromkeys("abcd", 2.5)
     assert np.isnan(average_ranks(rows, ["a", "missing"])["a"])
     np.testing.assert_array_equal(tied_ranks([0.2, 0.99996, 0.99994, 0.5, 0.99993]), [5, 2, 2, 4, 2])
 

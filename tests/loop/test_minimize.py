@@ -107,5 +107,5 @@ def test_one_evaluation_is_a_run():
 
 
 def test_many_dimensions():
-    result = minimize(lambda x: float(np.sum((x - 0.4) ** 2)), [(0, 1)] * 12, budget=28, seed=0, loss=Glasses())
+    result = minimize(lambda x: float(np.sum((x - 0.4) ** 2)), [(0, 1)] * 12, budget=28, seed=0, loss=Glasses(steps=8))
     assert result.fun < 0.9 * min(result.func_vals[:14])

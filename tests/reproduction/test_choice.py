@@ -30,6 +30,24 @@ def test_what_is_stored(stored):
     assert all(1000 <= row.seed < 1100 for row in rows)
 
 
+def test_the_last_batch_is_as_large_as_promised(stored):
+    rows, about = stored["last"]
+    assert int(about["runs"]) == len(rows)
+    assert "--first-seed 2000" in about["command"]
+    problems = {task.problem for task in read_suite(choice.SUITE).tasks}
+    for method in (choice.CHOSEN, *PEERS):
+        for problem in problems:
+            mine = [row for row in rows if row.problem == problem and row.method == method]
+            least = 100 if problem.startswith("GP") else 40 if mine[0].d <= 2 else 15
+            assert len({row.seed for row in mine}) >= least, (method, problem)
+            assert min(row.seed for row in mine) == 2000
+
+
+def test_the_two_batches_share_no_seed(stored):
+    first, last = ({(row.problem, row.seed) for row in rows} for rows, _ in stored.values())
+    assert not first & last
+
+
 def test_the_default_is_what_was_chosen():
     assert choice.CHOSEN == "two-stage"
     assert presets.default()["loss"] == TwoStage()
@@ -38,7 +56,8 @@ def test_the_default_is_what_was_chosen():
 def test_every_number_of_the_page_comes_from_the_stored_results(stored):
     text = (ROOT / "docs" / "how_to_choose.md").read_text()
     assert page.filled(text, choice.texts(stored)) == text
-    assert choice.texts(stored)["first"] in text
+    for name in ("first", "goals", "last", "lead", "functions"):
+        assert choice.texts(stored)[name] in text
 
 
 def test_the_tables_and_the_figure_of_a_last_batch(tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def test_mean_and_covariance_match_scikit_learn(kernel, bias):
     np.testing.assert_allclose(sd**2, np.diag(exact_C), atol=1e-8)
 
 
-@given(n=st.integers(1, 9), extra=st.integers(0, 9), seed=st.integers(0, 99))
+@given(n=st.sampled_from([1, 4, 9]), extra=st.sampled_from([1, 6]), seed=st.integers(0, 99))
 def test_padding_is_invisible(n, extra, seed):
     A = jnp.asarray(np.random.default_rng(1).random((4, 2)))
     h = hyper()

@@ -147,24 +147,24 @@ def _compared(cells: dict[K, list[list[float]]]) -> dict[K, Comparison]:
     }
 
 
-def average_ranks(rows: Sequence[Row], methods: Sequence[str]) -> dict[str, float]:
+def average_ranks(rows: Sequence[Row], methods: Sequence[str], tie: float = TIE) -> dict[str, float]:
     """Mean rank by gap (1 is best, ties shared) over the runs that all the methods have."""
     table = by_problem(rows)
     ranks = []
     for problem in dict.fromkeys(row.problem for row in rows):
         columns = [table.get((problem, method), {}) for method in methods]
         for seed in sorted(set.intersection(*(set(column) for column in columns))):
-            ranks.append(tied_ranks([column[seed].gap for column in columns]))
+            ranks.append(tied_ranks([column[seed].gap for column in columns], tie))
     if not ranks:
         return dict.fromkeys(methods, float("nan"))
     return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True))
 
 
-def tied_ranks(gaps: Sequence[float]) -> np.ndarray:
-    """Ranks, 1 for the largest gap; neighbours closer than ``TIE`` share theirs."""
+def tied_ranks(gaps: Sequence[float], tie: float = TIE) -> np.ndarray:
+    """Ranks, 1 for the largest gap; neighbours closer than ``tie`` share theirs."""
     order = np.argsort(-np.asarray(gaps), kind="stable")
     falls = -np.diff(np.asarray(gaps)[order])
-    level = np.concatenate([[0], np.cumsum(falls > TIE)])
+    level = np.concatenate([[0], np.cumsum(falls > tie)])
     ranks = np.empty(len(order))
     ranks[order] = rankdata(level)
     return ranks

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from glasses.campaign.measures import Row, measure, read_rows
-from glasses.campaign.statistics import against, average_ranks, by_problem, estimate, lead, over_problems
+from glasses.campaign.statistics import CLEAR, against, average_ranks, by_problem, estimate, lead, over_problems
 from glasses.campaign.store import read_records
 from glasses.campaign.suite import read_suite
 from glasses.campaign.tables import BASELINE, CLAIM, by_function, duels, in_order, overall, problems_of, title
@@ -25,8 +25,7 @@ RIVAL = "botorch-logei-exact"
 def load(results: Path | None = None) -> Loaded:
     """Batch -> rows and what they are about: of fresh results, or those of the library."""
     if results is None:
-        files = {name: RESULTS / f"{SUITE}-{name}.csv" for name in BATCHES}
-        return {name: read_rows(path) for name, path in files.items() if path.exists()}
+        return {name: read_rows(RESULTS / f"{SUITE}-{name}.csv") for name in BATCHES}
     suite, records = read_suite(SUITE), read_records(results)
     found = {}
     for name, first in BATCHES.items():
@@ -71,9 +70,12 @@ def goals(rows: Sequence[Row]) -> str:
     }
     by_mean, by_rank = sorted(means, key=lambda m: -means[m]), sorted(ranks, key=lambda m: ranks[m])
     all_ranked = not any(math.isnan(rank) for rank in ranks.values())
+    coarse = average_ranks(rows, methods, tie=CLEAR)
+    by_coarse = sorted(coarse, key=lambda m: coarse[m])
+    ranked = f"{_listed(by_rank, ranks, 2)}; with differences below {CLEAR:g} as ties {_listed(by_coarse, coarse, 2)}"
     lines = [
         ("highest mean gap", by_mean[0] == CHOSEN if CHOSEN in means else None, _listed(by_mean, means, 3)),
-        ("best average rank", by_rank[0] == CHOSEN if all_ranked else None, _listed(by_rank, ranks, 2)),
+        ("best average rank", by_rank[0] == CHOSEN if all_ranked else None, ranked),
     ]
     for rival in (BASELINE, RIVAL):
         what = f"better than {title(rival)}, p < .05"
