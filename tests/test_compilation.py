@@ -53,7 +53,7 @@ def test_a_whole_run_compiles_a_handful_of_programs():
 
 def test_no_program_calls_a_batched_factorisation():
     """XLA's CPU runtime was seen to wait forever on a batched LAPACK call inside nested loops: every call is for one matrix."""
-    optimizer = Optimizer(BOX, budget=30, seed=0, loss=ExpectedLoss())
+    optimizer = Optimizer(BOX, budget=16, seed=0, loss=ExpectedLoss())
     optimizer.ask(8)
     optimizer.tell(optimizer.pending[:6], [hills(x) for x in optimizer.pending[:6]])
     optimizer.ask(2)
@@ -61,7 +61,7 @@ def test_no_program_calls_a_batched_factorisation():
         optimizer.ask()
     optimizer.result()
     optimizer.forecast()
-    doubting = Optimizer(BOX, budget=30, seed=0, loss=ExpectedLoss(), model=GaussianProcess(draws=2), n_initial=3)
+    doubting = Optimizer(BOX, budget=10, seed=0, loss=ExpectedLoss(), model=GaussianProcess(draws=2), n_initial=3)
     doubting.tell(X := [[0.1, 0.2], [0.7, 0.4], [0.3, 0.9]], [hills(x) for x in X])
     doubting.ask()
     calls = 0
@@ -94,7 +94,7 @@ def test_programs_run_in_float64_inside_a_float32_world():
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"cost": {"x": 0.5}}, {"model": GaussianProcess(draws=2)}, {"loss": Rollout(race=(16,))}]
+    "settings", [{}, {"cost": {"x": 0.8}}, {"model": GaussianProcess(draws=2)}, {"loss": Rollout(race=(16,))}]
 )
 def test_a_run_in_a_float32_world_never_falls_to_32_bits(settings):
     """JAX warns where it cuts an array to 32 bits: nowhere in a run with failures, pending points and forecasts."""

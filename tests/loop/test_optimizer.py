@@ -66,13 +66,13 @@ def test_decisions_depend_on_data_not_on_history():
 
 
 def test_the_budget_can_change_and_matters():
-    optimizer = started(8, budget=40)
-    assert optimizer.remaining == 32
+    optimizer = started(8, budget=16)
+    assert optimizer.remaining == 8
     far = optimizer.plan()
     optimizer.budget = 9
     assert optimizer.remaining == 1
     near = optimizer.plan()
-    assert (len(far), len(near)) == (32, 1)
+    assert (len(far), len(near)) == (8, 1)
     assert far.expected_best < near.expected_best
 
 
