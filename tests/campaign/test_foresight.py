@@ -91,9 +91,9 @@ def test_bias_and_coverage_by_hand():
 
 
 def test_a_correction_is_found_again_from_forecasts_that_need_it():
-    """[eq:stretch]: exponential gains, and forecasts that become right when they are stretched by the shares given."""
+    """[eq:stretch], [eq:idle]: exponential gains, and forecasts that become right when they are stretched as given."""
     rng = np.random.default_rng(0)
-    truth, count = Stretch(0.4, 1.5), 40_000
+    truth, count = Stretch(0.4, 1.5, 2), 40_000
     told, steps = rng.integers(4, 40, count).astype(float), rng.choice([1.0, 5.0, 20.0], count)
     r, mean, t = rng.uniform(0.5, 1.0, count), rng.uniform(0.6, 0.9, count), (told + steps) / (told + 1)
 
@@ -102,11 +102,13 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
         return np.maximum(gain / t**3, gain - share * r * (t - 1))
 
     right = -np.log(0.9) * mean
-    ends = before(-np.log(0.1) * mean, truth.most), right * t**3
-    columns = np.arange(count), told, r, steps, before(mean, truth.gain), *ends, rng.exponential(mean), right
+    ends = before(-np.log(0.1) * mean, truth.most), right / np.where(steps > 1, 1 - truth.idle / steps, 1.0)
+    first = np.where(steps > 1, 0.0, right)
+    columns = np.arange(count), told, r, steps, before(mean, truth.gain), *ends, rng.exponential(mean), first
     forecasts = Gathered(*columns)
     found = fitted_stretch(forecasts)
     assert (found.gain, found.most) == pytest.approx((truth.gain, truth.most), abs=0.11)
+    assert found.idle == truth.idle
     put_right = calibration(forecasts.corrected(found))
     assert [line.steps for line in put_right] == [1, 5, 20]
     for line in put_right:
@@ -119,7 +121,7 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
 def test_known_hyperparameters_are_judged_as_they_are():
     run = fake(2, (10, 8, 7, 10, 9)) | {"protocol": "known"}
     forecasts = gathered([run])
-    for raw, moved in zip(forecasts, forecasts.corrected(Stretch(2.0, 2.0)), strict=True):
+    for raw, moved in zip(forecasts, forecasts.corrected(Stretch(2.0, 2.0, 2)), strict=True):
         np.testing.assert_array_equal(raw, moved)
     assert corrected(run, run["forecasts"][0]) is run["forecasts"][0]
 
@@ -155,9 +157,10 @@ def test_a_peer_is_judged_on_the_same_runs():
     """Where the terminator has been asked about some of the runs only, all rules are judged on those."""
     runs = [{**falling([foretold(0, 8.0, [7.5, 6.5], [6.0, 5.0])]), "key": str(k)} for k in range(3)]
     assert {line.runs for line in judged(runs)} == {3}
-    found = judged(runs, {"0": 2, "2": 4})
+    found = judged(runs, {"0": {"one": 4, "other": 2}, "2": {"one": 4, "other": 4}})
     assert {line.runs for line in found} == {2}
-    assert found[-1].rule == "Optuna's terminator"
+    assert [line.rule for line in found[-2:]] == ["one", "other"]
+    assert found[-2].saved == 0
     assert found[-1].saved == pytest.approx(0.25)
     assert found[-1].paid == pytest.approx(2 / 8 / 2)
 

@@ -108,18 +108,30 @@ def test_duels_by_family(rows):
     rows = [row for row in rows if not (row.method == "random" and row.problem == "hard")]
     families = {"easy": "A", "hard": "B"}
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in duels(rows, families).splitlines()]
-    assert lines[0] == ["method", "pairs", "against EL", "wins : losses", "by > .01", "p (Holm)", "A", "B"]
+    head = ["method", "functions", "pairs", "against EL", "± elsewhere", "wins : losses", "by > .01", "p (Holm)", "A", "B"]
+    assert lines[0] == head
     glasses, random = lines[2:]
     easy, hard = (estimate(paired(rows, "glasses", "el")[problem]) for problem in ("easy", "hard"))
-    assert glasses[:2] == ["GLASSES", "40"]
-    assert glasses[2].startswith(f"{over_problems([easy, hard]).mean:+.3f}".replace("0.", ".", 1))
-    assert glasses[6].startswith(f"{easy.mean:+.3f}".replace("0.", ".", 1))
-    assert random[1] == "20"
+    assert glasses[:3] == ["GLASSES", "2", "40"]
+    assert glasses[3].startswith(f"{over_problems([easy, hard]).mean:+.3f}".replace("0.", ".", 1))
+    assert glasses[4] == f"{abs(easy.mean - hard.mean) / 2:.3f}".replace("0.", ".", 1)
+    assert glasses[8].startswith(f"{easy.mean:+.3f}".replace("0.", ".", 1))
+    assert random[1:3] == ["1", "20"]
     assert random[-1] == ""
     led = [[cell.strip() for cell in line.split("|")[1:-1]] for line in duels(rows, families, "glasses").splitlines()]
-    assert led[0][2] == "GLASSES against it"
+    assert led[0][3] == "GLASSES against it"
     assert [line[0] for line in led[2:]] == ["EL", "random"]
-    assert led[2][2:6] == glasses[2:6]
+    assert led[2][3:8] == glasses[3:8]
+
+
+def test_a_test_that_contradicts_the_mean_says_whom_it_favours():
+    """Nineteen small losses and one large win: a higher mean, and a test for the other side."""
+    rows = [row("p", "el", s, 0.5) for s in range(20)] + [row("p", "glasses", s, 0.99 if s == 0 else 0.48) for s in range(20)]
+    assert against(rows, "el", ["glasses"])["glasses"].difference.mean > 0
+    for text in (overall(rows), duels(rows, {"p": "A"}), duels(rows, {"p": "A"}, "glasses")):
+        assert "(for EL)" in text
+    assert "CPU s" in overall(rows)
+    assert "CPU s" not in overall(rows, timed=False)
 
 
 def test_by_problem_finds_where_it_pays(rows):
@@ -139,6 +151,9 @@ def test_only_common_runs_are_compared(rows):
 def test_ranks():
     rows = [row("p", m, s, g) for s in range(2) for m, g in (("a", 0.5), ("b", 0.9), ("c", 0.5 + TIE / 10), ("d", 0.1))]
     assert average_ranks(rows, ["a", "b", "c", "d"]) == {"a": 2.5, "b": 1.0, "c": 2.5, "d": 4.0}
+    more = [row("q", m, s, g) for s in range(6) for m, g in (("a", 0.9), ("b", 0.1))]
+    assert average_ranks(rows + more, ["a", "b"]) == {"a": 1.25, "b": 1.75}
+    assert average_ranks(rows + more, ["a", "b"], by_problem_first=True) == {"a": 1.5, "b": 1.5}
     assert average_ranks(rows, ["a", "b", "c", "d"], tie=0.6) == dict.fromkeys("abcd", 2.5)
     assert np.isnan(average_ranks(rows, ["a", "missing"])["a"])
     np.testing.assert_array_equal(tied_ranks([0.2, 0.99996, 0.99994, 0.5, 0.99993]), [5, 2, 2, 4, 2])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, Known, Optimizer
-from glasses.loop.hindsight import HINDSIGHT
+from glasses.loop.hindsight import HINDSIGHT, Stretch
 
 
 def begun(budget=10, units=(0.0, 1.0), n=5, **settings):
@@ -116,11 +116,18 @@ def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evalua
         gain = raw.best - getattr(raw, end)
         by_hand = [min(t[k] ** 3 * gain[k], gain[k] + share * r * (t[k] - 1)) for k in range(5)]
         np.testing.assert_allclose(moved.best - getattr(moved, end), by_hand, rtol=1e-9)
-    np.testing.assert_allclose(raw.best - moved.high, np.maximum.accumulate((raw.best - raw.high) / t**3), rtol=1e-9)
     assert moved.gain[0] == pytest.approx(raw.gain[0], rel=1e-12)
     for never_up in (moved.expected, moved.low, moved.high, moved.open_loop):
         assert np.all(np.diff(never_up) <= 1e-12)
     assert moved.clairvoyant <= moved.expected[-1]
+
+
+def test_the_cautious_end_lets_some_evaluations_come_to_nothing():
+    """[eq:idle], by hand; never less than the next evaluation is sure to bring."""
+    high = 1.0 - np.array([0.1, 0.2, 0.4, 0.8])
+    told = Forecast(1.0, high - 0.2, high - 0.3, high, high, -2.0, np.array([1.0, 6.0, 12.0, 24.0]))
+    moved = Stretch(0.0, 0.0, 6).applied(told, [1.0, 5.0, 9.0])
+    np.testing.assert_allclose(1.0 - moved.high, [0.1, 0.1, 0.5 * 0.4, 0.75 * 0.8])
 
 
 def test_where_the_model_sees_nothing_to_gain_nothing_is_promised():

@@ -85,7 +85,7 @@ def foresee_run(record: dict[str, Any], moments: Sequence[float] | None = None) 
 
 
 def replay(task: Task, results: Path, *, peer: bool = False) -> dict[str, Any]:
-    """``foresee_run`` of the stored run of a task; or, with ``peer``, where Optuna's terminator would have stopped it."""
+    """``foresee_run`` of the stored run of a task; or, with ``peer``, where Optuna's terminators would have stopped it."""
     record = _records(results)[task.key]
     if not peer:
         return foresee_run(record)
@@ -110,15 +110,15 @@ class Gathered(NamedTuple):
     most: np.ndarray
     least: np.ndarray
     realised: np.ndarray
-    cautious: np.ndarray  # ``least`` as corrected
+    first: np.ndarray  # ``least`` of the same forecast, one step ahead
 
     def corrected(self, stretch: Stretch) -> Gathered:
-        """[eq:stretch]."""
+        """[eq:stretch], [eq:idle]; as they are where hyperparameters are known."""
         where = self.told, self.spread, self.steps
         return self._replace(
             expected=stretched(self.expected, stretch.gain, *where),
             most=stretched(self.most, stretch.most, *where),
-            least=self.cautious,
+            least=cautious(self.least, self.first, stretch.idle, self.steps),
         )
 
     def at(self, k: int) -> Gathered:
@@ -134,9 +134,9 @@ def gathered(played: Iterable[dict[str, Any]]) -> Gathered:
         for each in run["forecasts"]:
             told, steps, r = _basis(run, each)
             gains = [(each["best"] - np.array(each[name])) / scale for name in ("expected", "low", "high", "realised")]
-            kept = cautious(gains[2], told, steps) if r is not None else gains[2]
             same = [np.full(steps.size, value) for value in (number, told, (r or 0.0) / scale)]
-            parts.append(np.array([*same, steps, *gains, kept], dtype=float))
+            first = gains[2] if r is None else np.full(steps.size, gains[2][0])
+            parts.append(np.array([*same, steps, *gains, first], dtype=float))
     return Gathered(*np.concatenate(parts or [np.zeros((len(Gathered._fields), 0))], axis=1))
 
 
@@ -194,7 +194,7 @@ def fitted_stretch(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough:
     Being right on average makes single forecasts worse. So the share of the expected gain is the one with the smallest sum of
     squared biases of those with which no k has a mean squared error more than a tenth above the model's own. That of the band's
     optimistic end has the smallest loss of a 90 % quantile, max(0.9 u, -0.1 u) with u = realised - end, in parts of the
-    model's, summed over k.
+    model's, summed over k; the idle evaluations of its cautious end, of 0 to 20, the smallest loss of a 10 % quantile.
     """
     parts = [part for k in ahead if k > 1 and (part := forecasts.at(k)).run.size >= enough]
     if not parts:
@@ -204,22 +204,27 @@ def fitted_stretch(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough:
         return part.realised - part.expected
 
     def bias(share: float) -> float:
-        return sum(float(np.mean(missed(part.corrected(Stretch(share, share))))) ** 2 for part in parts)
+        return sum(float(np.mean(missed(part.corrected(Stretch(share, 0.0, 0))))) ** 2 for part in parts)
 
     def tolerable(share: float) -> bool:
         return all(
-            np.mean(missed(part.corrected(Stretch(share, share))) ** 2) <= 1.1 * np.mean(missed(part) ** 2) for part in parts
+            np.mean(missed(part.corrected(Stretch(share, 0.0, 0))) ** 2) <= 1.1 * np.mean(missed(part) ** 2) for part in parts
         )
 
-    def quantile_loss(part: Gathered) -> float:
-        u = part.realised - part.most
-        return float(np.mean(np.maximum(0.9 * u, -0.1 * u)))
+    def quantile_loss(part: Gathered, end: str, level: float) -> float:
+        u = part.realised - getattr(part, end)
+        return float(np.mean(np.maximum(level * u, (level - 1.0) * u)))
 
-    def width(share: float) -> float:
-        return sum(quantile_loss(part.corrected(Stretch(share, share))) / max(quantile_loss(part), 1e-300) for part in parts)
+    def lost(stretch: Stretch, end: str, level: float) -> float:
+        pairs = ((part.corrected(stretch), part) for part in parts)
+        return sum(quantile_loss(new, end, level) / max(quantile_loss(old, end, level), 1e-300) for new, old in pairs)
 
     grid = np.linspace(0.0, 4.0, 81).round(2).tolist()
-    return Stretch(min(filter(tolerable, grid), key=bias), min(grid, key=width))
+    return Stretch(
+        min(filter(tolerable, grid), key=bias),
+        min(grid, key=lambda share: lost(Stretch(0.0, share, 0), "most", 0.9)),
+        min(range(21), key=lambda idle: lost(Stretch(0.0, 0.0, idle), "least", 0.1)),
+    )
 
 
 @dataclass(frozen=True)
@@ -295,14 +300,14 @@ RULES: dict[str, Rule] = {
 }
 
 
-def judged(runs: Sequence[dict[str, Any]], peer: Mapping[str, int] | None = None) -> list[Savings]:
-    """Every rule on the same runs. ``peer``: by key, the evaluations that Optuna's terminator used; then on the runs it has."""
+def judged(runs: Sequence[dict[str, Any]], peer: Mapping[str, Mapping[str, int]] | None = None) -> list[Savings]:
+    """Every rule on the same runs. ``peer``: by key, the evaluations that Optuna's terminators used; then on the runs of it."""
     common = [run for run in runs if run["key"] in (peer or {})]
     runs = common or runs
     ours = [savings(name, runs, [used(run, rule) for run in runs]) for name, rule in RULES.items()]
     if not peer or not common:
         return ours
-    return [*ours, savings("Optuna's terminator", runs, [peer[run["key"]] for run in runs])]
+    return ours + [savings(name, runs, [peer[run["key"]][name] for run in runs]) for name in peer[runs[0]["key"]]]
 
 
 def calibration_table(raw: Sequence[Calibration], put_right: Sequence[Calibration]) -> str:

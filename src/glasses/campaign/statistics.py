@@ -6,7 +6,9 @@ of one family are corrected by Holm's method, which controls the chance of even 
 
     p_(i) -> max_{j <= i} min(1, (m - j + 1) p_(j)),   p_(1) <= ... <= p_(m)                      [eq:holm]
 
-The mean over a suite weighs every problem the same; its standard error combines those of the problems.
+The mean over a suite weighs every problem the same; its standard error combines those of the problems: it is that of new runs
+on these problems. For new problems like these (``elsewhere``) it is the standard error of the problems' means, often larger.
+Wins, tests and ranks count every run the same.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ class Comparison:
     """A method against the baseline on the runs both have: mean difference (positive: better), test, corrected test."""
 
     difference: Estimate
+    elsewhere: float  # the standard error of the difference for new problems
     wins: int
     losses: int
     clear_wins: int  # by more than CLEAR
@@ -135,6 +138,7 @@ def _compared(cells: dict[K, list[list[float]]]) -> dict[K, Comparison]:
     return {
         key: Comparison(
             over_problems([estimate(part) for part in parts]),
+            estimate([float(np.mean(part)) for part in parts]).error,
             sum(d > TIE for d in together[key]),
             sum(d < -TIE for d in together[key]),
             sum(d > CLEAR for d in together[key]),
@@ -147,14 +151,17 @@ def _compared(cells: dict[K, list[list[float]]]) -> dict[K, Comparison]:
     }
 
 
-def average_ranks(rows: Sequence[Row], methods: Sequence[str], tie: float = TIE) -> dict[str, float]:
-    """Mean rank by gap (1 is best, ties shared) over the runs that all the methods have."""
+def average_ranks(
+    rows: Sequence[Row], methods: Sequence[str], tie: float = TIE, *, by_problem_first: bool = False
+) -> dict[str, float]:
+    """Mean rank by gap (1 is best, ties shared) over the runs that all the methods have, or over the means of the problems."""
     table = by_problem(rows)
-    ranks = []
+    ranks: list[np.ndarray] = []
     for problem in dict.fromkeys(row.problem for row in rows):
         columns = [table.get((problem, method), {}) for method in methods]
-        for seed in sorted(set.intersection(*(set(column) for column in columns))):
-            ranks.append(tied_ranks([column[seed].gap for column in columns], tie))
+        seeds = sorted(set.intersection(*(set(column) for column in columns)))
+        each = [tied_ranks([column[seed].gap for column in columns], tie) for seed in seeds]
+        ranks += [np.mean(each, axis=0)] if by_problem_first and each else each
     if not ranks:
         return dict.fromkeys(methods, float("nan"))
     return dict(zip(methods, np.mean(ranks, axis=0).tolist(), strict=True))

@@ -19,6 +19,7 @@ from glasses.campaign.statistics import (
     estimate,
     lead,
     over_problems,
+    paired,
 )
 
 BASELINE = "el"
@@ -68,10 +69,11 @@ def by_function(rows: Sequence[Row]) -> str:
     return _markdown(lines)
 
 
-def overall(rows: Sequence[Row]) -> str:
+def overall(rows: Sequence[Row], *, timed: bool = True) -> str:
     """A line per method: mean gap, average rank, difference to EL with its test, runs above .99, seconds, failures.
 
-    The mean of a method that lacks some of the problems says over how many it was taken.
+    The mean of a method that lacks some of the problems says over how many it was taken. ``timed=False``: without seconds, for
+    runs of several machines.
     """
     methods, table = in_order(rows), by_problem(rows)
     problems, tests, ranks = problems_of(rows), against(rows, BASELINE, methods), average_ranks(rows, methods)
@@ -85,7 +87,7 @@ def overall(rows: Sequence[Row]) -> str:
             "by > .01",
             "p (Holm)",
             "solved",
-            "CPU s per decision",
+            *(["CPU s per decision"] if timed else []),
             "failed",
         ]
     ]
@@ -99,12 +101,12 @@ def overall(rows: Sequence[Row]) -> str:
             test = tests[method]
             line += [_with_error(test.difference), f"{test.wins} : {test.losses}"]
             line += [f"{test.clear_wins} : {test.clear_losses}"]
-            line += [_p_value(test.p_holm)]
+            line += [_p_value(test, title(method), title(BASELINE))]
         else:
             line += ["", "", "", ""]
         solved = np.mean([row.gap > 0.99 for row in mine])
-        seconds = _median([row.seconds for row in mine])
-        line += [f"{solved:.0%}", seconds, str(sum(row.failed for row in mine))]
+        seconds = [_median([row.seconds for row in mine])] if timed else []
+        line += [f"{solved:.0%}", *seconds, str(sum(row.failed for row in mine))]
         lines.append(line)
     return _markdown(lines)
 
@@ -112,7 +114,8 @@ def overall(rows: Sequence[Row]) -> str:
 def duels(rows: Sequence[Row], families: Mapping[str, str], champion: str | None = None) -> str:
     """Paired differences only, where methods have different runs: a line per method, all problems and each family.
 
-    Without a champion every method against EL; with one, the champion against every other method.
+    Without a champion every method against EL; with one, the champion against every other method. ``± elsewhere``: the
+    standard error of the mean difference for new functions instead of new runs.
     """
     methods = [method for method in in_order(rows) if method != (champion or BASELINE)]
     ordered = list(dict.fromkeys(families.values()))
@@ -123,13 +126,15 @@ def duels(rows: Sequence[Row], families: Mapping[str, str], champion: str | None
 
     found = {family: compared(group) for family, group in groups.items()}
     what = "against EL" if champion is None else f"{title(champion)} against it"
-    lines = [["method", "pairs", what, "wins : losses", "by > .01", "p (Holm)", *ordered]]
+    lines = [["method", "functions", "pairs", what, "± elsewhere", "wins : losses", "by > .01", "p (Holm)", *ordered]]
     for method in methods:
         if method not in found[""]:
             continue
         test = found[""][method]
-        line = [title(method), str(test.difference.count), _with_error(test.difference)]
-        line += [f"{test.wins} : {test.losses}", f"{test.clear_wins} : {test.clear_losses}", _p_value(test.p_holm)]
+        sides = (method, BASELINE) if champion is None else (champion, method)
+        line = [title(method), str(len(paired(rows, *sides))), str(test.difference.count)]
+        line += [_with_error(test.difference), _part(test.elsewhere), f"{test.wins} : {test.losses}"]
+        line += [f"{test.clear_wins} : {test.clear_losses}", _p_value(test, *map(title, sides))]
         lines.append(
             [*line, *(_with_error(found[family][method].difference) if method in found[family] else "" for family in ordered)]
         )
@@ -181,8 +186,11 @@ def _signed(value: Estimate) -> str:
     return ("+" if value.mean >= 0 else "−") + _part(abs(value.mean))
 
 
-def _p_value(p: float) -> str:
-    return "< .001" if p < 0.001 else _part(p)
+def _p_value(test: Comparison, ours: str, theirs: str) -> str:
+    """With whom it favours, where that is not who has the higher mean."""
+    p = "< .001" if test.p_holm < 0.001 else _part(test.p_holm)
+    disagrees = test.p_holm < CLAIM and test.favours * test.difference.mean < 0
+    return f"{p} (for {ours if test.favours > 0 else theirs})" if disagrees else p
 
 
 def _markdown(lines: list[list[str]]) -> str:

@@ -8,13 +8,16 @@ distance from the median of the values to the best, the part g of a gain that li
 
     g -> min(t_k^3 g,  g + c r (t_k - 1))                                                                      [eq:stretch]
 
-c = a for the expected gain and b for the optimistic end of its band; the cautious end becomes g / t_k^3, or what it was for
-fewer evaluations if that is more. So where the model sees nothing to gain, nothing is promised; where it sees something, as
-much data again may bring a share of r more; and the next evaluation, t_1 = 1, is left alone. Where evaluations cost money, k
+c = a for the expected gain and b for the optimistic end of its band. At the cautious end m evaluations may come to nothing:
+
+    g -> max(g_1, (1 - m / k)_+ g),   g_1 that of the next evaluation                                            [eq:idle]
+
+So where the model sees nothing to gain, nothing is promised; where it sees something, as much data again may bring a share of
+r more; and the next evaluation, t_1 = 1, is left alone. Where evaluations cost money, k
 counts those that can be paid for. The open-loop gain moves like the expected one at its step and the all-seeing one like the
 last, so both stay on their sides of it.
 
-a and b of ``HINDSIGHT`` come from runs without noise of the default planner on the development suite, seeds from 1000
+a, b and m of ``HINDSIGHT`` come from runs without noise of the default planner on the development suite, seeds from 1000
 (``glasses campaign foresight development --fit``); docs/how_to_choose.md shows how they do. The power only keeps small gains
 small: the shares fitted with 2 or 4 in its place are the same to 0.1. Known hyperparameters need no hindsight.
 """
@@ -34,10 +37,11 @@ _POWER = 3
 
 @dataclass(frozen=True)
 class Stretch:
-    """a and b of [eq:stretch]: shares of the distance from the median to the best value."""
+    """a and b of [eq:stretch], shares of the distance from the median to the best value, and m of [eq:idle]."""
 
     gain: float
     most: float
+    idle: int
 
     def applied(self, forecast: Forecast, values: Sequence[float], pending: int = 0, waiting: float = 0.0) -> Forecast:
         """A forecast made with these values told, so many evaluations under way and ``waiting`` expected from those."""
@@ -49,7 +53,8 @@ class Stretch:
             return best - np.minimum(gain, waiting) - stretched(np.maximum(gain - waiting, 0.0), share, told, r, k)
 
         least = best - forecast.high
-        least = np.minimum(least, waiting) + cautious(np.maximum(least - waiting, 0.0), told, made)
+        above = np.maximum(least - waiting, 0.0)
+        least = np.minimum(least, waiting) + cautious(above, above[0], self.idle, made)
         return replace(
             forecast,
             expected=moved(forecast.expected, self.gain),
@@ -71,9 +76,9 @@ def stretched(gain: Any, share: float, told: Any, r: Any, steps: Any) -> Any:
     return np.minimum(t**_POWER * gain, gain + share * r * (t - 1.0))
 
 
-def cautious(gain: np.ndarray, told: int, steps: Any) -> np.ndarray:
-    """The cautious end of the band, for growing numbers of steps."""
-    return np.maximum.accumulate(gain * ((told + np.asarray(steps)) / (told + 1.0)) ** -_POWER)
+def cautious(gain: Any, first: Any, idle: float, steps: Any) -> Any:
+    """[eq:idle], elementwise."""
+    return np.maximum(first, np.maximum(1.0 - idle / steps, 0.0) * gain)
 
 
-HINDSIGHT = Stretch(gain=0.2, most=0.7)
+HINDSIGHT = Stretch(gain=0.2, most=0.7, idle=11)

@@ -51,7 +51,7 @@ def texts(loaded: Loaded) -> dict[str, str]:
     if "last" in loaded:
         rows = loaded["last"][0]
         made |= {
-            "last": overall(rows),
+            "last": overall(rows, timed=False),
             "lead": duels(rows, families, CHOSEN),
             "functions": by_function(rows),
             "goals": goals(rows),
@@ -70,9 +70,15 @@ def goals(rows: Sequence[Row]) -> str:
     }
     by_mean, by_rank = sorted(means, key=lambda m: -means[m]), sorted(ranks, key=lambda m: ranks[m])
     all_ranked = not any(math.isnan(rank) for rank in ranks.values())
-    coarse = average_ranks(rows, methods, tie=CLEAR)
-    by_coarse = sorted(coarse, key=lambda m: coarse[m])
-    ranked = f"{_listed(by_rank, ranks, 2)}; with differences below {CLEAR:g} as ties {_listed(by_coarse, coarse, 2)}"
+    weighed, coarse = average_ranks(rows, methods, by_problem_first=True), average_ranks(rows, methods, tie=CLEAR)
+    ranked = "; ".join(
+        words + _listed(sorted(each, key=lambda m: each[m]), each, 2)
+        for words, each in (
+            ("", ranks),
+            ("afterwards: all functions of one weight ", weighed),
+            (f"ties below {CLEAR:g} ", coarse),
+        )
+    )
     lines = [
         ("highest mean gap", by_mean[0] == CHOSEN if CHOSEN in means else None, _listed(by_mean, means, 3)),
         ("best average rank", by_rank[0] == CHOSEN if all_ranked else None, ranked),
