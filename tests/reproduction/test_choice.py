@@ -122,7 +122,7 @@ def test_from_the_command_line(tmp_path, capsys):
     said = capsys.readouterr().out
     assert METHODS[choice.CHOSEN].title in said
     text = copy.read_text()
-    assert "| method | pairs | against EL |" in text
+    assert "| method | functions | pairs | against EL |" in text
     assert "old" not in text
     (tmp_path / "none.jsonl").write_text("")
     assert main(["campaign", "choice", "--results", str(tmp_path / "none.jsonl")]) != 0
