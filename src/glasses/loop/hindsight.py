@@ -13,9 +13,8 @@ c = a for the expected gain and b for the optimistic end of its band. At the cau
     g -> max(g_1, (1 - m / k)_+ g),   g_1 that of the next evaluation                                            [eq:idle]
 
 So where the model sees nothing to gain, nothing is promised; where it sees something, as much data again may bring a share of
-r more; and the next evaluation, t_1 = 1, is left alone. Where evaluations cost money, k
-counts those that can be paid for. The open-loop gain moves like the expected one at its step and the all-seeing one like the
-last, so both stay on their sides of it.
+r more; and the next evaluation, t_1 = 1, is left alone. Where evaluations cost money, k counts those that can be paid for. The
+open-loop gain moves like the expected one at its step and the all-seeing one like the last, so both stay on their sides of it.
 
 a, b and m of ``HINDSIGHT`` come from runs without noise of the default planner on the development suite, seeds from 1000
 (``glasses campaign foresight development --fit``); docs/how_to_choose.md shows how they do. The power only keeps small gains
