@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import make_scene, star_of
 
-from glasses import DeterminantalPoints, KrigingBeliever, LocalPenalization, ThompsonPaths, tiny
+from glasses import DeterminantalPoints, Int, KrigingBeliever, LocalPenalization, ThompsonPaths, tiny
 from glasses.lookahead.oracles import World, unseen
+from glasses.space import Space
 
 ORACLES = [
     KrigingBeliever(),
@@ -205,13 +206,19 @@ def test_steps_are_paid_for(oracle):
     assert len(went) == 7 or np.all(price[left_over] > rest)
 
 
-def test_thompson_paths_of_a_small_space_go_nowhere_twice():
-    """Places of a finite space are copied to fill the survey; a configuration is still visited once, and not if it is done."""
-    places = np.concatenate([PLACES[:6]] * 4)
-    kernel, scene, _ = make_scene(places)
+@pytest.mark.parametrize("oracle", ORACLES, ids=str)
+@pytest.mark.parametrize("count", [6, 12])
+def test_a_small_space_is_visited_once(oracle, count):
+    """Places of a finite space are copied to fill the survey; a configuration is still visited once, and not if it is done.
+
+    Asked for more steps than there are configurations, an oracle predicts those there are.
+    """
+    some = np.concatenate([PLACES[:count], make_scene(PLACES[:1])[1].post.X[:2]])  # two of them are evaluated
+    kernel, scene, _ = make_scene(np.concatenate([some] * 3))
+    scene = scene._replace(lattice=Space([Int(0, 1), Int(0, 1)]).lattice)
     star = star_of(kernel, scene, jnp.asarray(PLACES[0]))
-    for draw in range(4):
-        steps = np.asarray(jax.jit(lambda s: ThompsonPaths().steps(scene, unseen(scene, star), jnp.asarray(8), 8, s))(draw))
-        went = steps[steps >= 0] % 6
-        assert len(set(went.tolist())) == len(went) == 5
-        assert 0 not in went
+    for draw in range(3):
+        steps = np.asarray(jax.jit(lambda s: oracle.steps(scene, unseen(scene, star), jnp.asarray(9), 16, s))(draw))
+        went = steps[steps >= 0] % (count + 2)
+        assert len(set(went.tolist())) == len(went) == min(8, count - 1)
+        assert not {0, count, count + 1} & set(went.tolist())

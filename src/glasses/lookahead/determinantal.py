@@ -24,7 +24,16 @@ import jax
 import jax.numpy as jnp
 
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.oracles import World, check_seed, choose, covariance_after, free_places, nowhere, purse_after
+from glasses.lookahead.oracles import (
+    World,
+    check_seed,
+    choose,
+    covariance_after,
+    free_places,
+    is_copy,
+    nowhere,
+    purse_after,
+)
 from glasses.lookahead.scene import Scene, if_it_succeeds
 from glasses.padding import MAX_HORIZON
 
@@ -79,14 +88,19 @@ class DeterminantalPoints:
         self, scene: Scene, world: World, quality: jax.Array, left: jax.Array, size: int, draw: jax.Array | int
     ) -> jax.Array:
         U, P = quality.shape[0], scene.pending
-        quality = jnp.where(free_places(scene, world.star), quality, -jnp.inf)
-        best, ground = jax.lax.top_k(quality, min(U - P, _GROUND))
-        q = jnp.exp(0.5 * (best - best[0]))  # e_k scales with it, probabilities do not
+        free = free_places(scene, world.star)
+        free = free if scene.lattice is None else free & ~is_copy(scene)
+        best, ground = jax.lax.top_k(jnp.where(free, quality, -jnp.inf), min(U - P, _GROUND))
+        q = jnp.where(jnp.isfinite(best), jnp.exp(0.5 * (best - best[0])), 0.0)  # e_k scales with it, probabilities do not
         S = covariance_after(scene, world.star)[ground][:, ground] + scene.noise * jnp.eye(ground.size)
         L = q[:, None] * S * q[None, :] / scene.post.hyper.signal
         key = jax.random.fold_in(jax.random.key(self.seed), draw)
-        k = jnp.minimum(left, size) - 1
-        chosen = jnp.where(jnp.arange(size - 1) < k, ground[sample_k(key, L, k, size - 1)], -1)
+        k = jnp.minimum(jnp.minimum(left, size) - 1, jnp.sum(free))
+        chosen, wanted = ground[sample_k(key, L, k, size - 1)], jnp.arange(size - 1) < k
+        lost = wanted & ~free[chosen]  # drawn where the kernel is zero up to rounding: the best of the others instead
+        unused = free.at[jnp.where(wanted, chosen, U)].set(False, mode="drop")
+        others = jax.lax.top_k(jnp.where(unused, quality, -jnp.inf), min(size - 1, U))[1]
+        chosen = jnp.where(wanted, jnp.where(lost, others[jnp.cumsum(lost) - 1], chosen), -1)
         return _paid(scene, chosen, purse_after(scene, world.star))
 
 

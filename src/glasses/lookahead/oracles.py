@@ -1,6 +1,7 @@
 """Oracles F_n(x*): where the evaluations after x* will go.
 
-All predict the steps one by one over the places of a scene, x* first, every place at most once:
+All predict the steps one by one over the places of a scene, x* first, every place at most once (of a finite space whose
+evaluations are exact every configuration, and none that is done):
 
     x_k = argmax over the places of  log EI(x) + sum_{j<k} log phi(x; x_j)        local penalisation        [eq:lp]
     x_k = argmax over the places of  log EI(x | x*, x_2..x_{k-1}, y_j = mu_j)     kriging believer          [eq:kb]
@@ -34,7 +35,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.scene import Scene, Star, believed_eta, if_it_succeeds, is_close
+from glasses.lookahead.scene import CLOSE, Scene, Star, believed_eta, if_it_succeeds, is_close
 from glasses.surrogate.kernels import squared_distance
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
 
@@ -87,18 +88,39 @@ def choose(scene: Scene, score: jax.Array, free: jax.Array, purse: jax.Array) ->
     """The place of highest score per unit of cost, among the free ones that can be paid for."""
     if scene.price is None:
         i = jnp.argmax(jnp.where(free, score, -jnp.inf))
-        return Step(i, jnp.where(free[i], i, -1), free.at[i].set(False), purse)
+        return Step(i, jnp.where(free[i], i, -1), without(scene, free, i), purse)
     paid = free & (scene.price <= purse)
     i = jnp.argmax(jnp.where(paid, score - jnp.log(scene.price), -jnp.inf))
     some = jnp.any(paid)
-    return Step(i, jnp.where(some, i, -1), free.at[i].set(False), jnp.where(some, purse - scene.price[i], purse))
+    return Step(i, jnp.where(some, i, -1), without(scene, free, i), jnp.where(some, purse - scene.price[i], purse))
+
+
+def without(scene: Scene, free: jax.Array, i: jax.Array) -> jax.Array:
+    """The free places without place i; where evaluations are exact also without its copies, which fill up a small space."""
+    free = free.at[i].set(False)
+    if scene.lattice is None:
+        return free
+    return free & ~(is_close(scene.points, scene.points[i][None], jnp.ones(1, bool)) & (scene.noise < NEGLIGIBLE_NOISE))
 
 
 def free_places(scene: Scene, star: Star) -> jax.Array:
-    """Where a step may go: not x* itself and not a pending point."""
+    """Where a step may go: not x* itself, not a pending point, and of a finite space nothing exact that is done."""
     U, P = scene.points.shape[0], scene.pending
     free = (jnp.arange(U) < U - P) & ~is_close(scene.points, star.x[None], jnp.ones(1, bool))
+    free = free if scene.lattice is None else free & ~exactly_done(scene)
     return free & ~is_close(scene.points, scene.points[U - P :], scene.real[U - P :]) if P else free
+
+
+def exactly_done(scene: Scene) -> jax.Array:
+    """Which places were evaluated and would bring the same again."""
+    done = is_close(scene.points, scene.post.X, jnp.arange(scene.post.X.shape[0]) < scene.post.observed)
+    return done & (scene.noise < NEGLIGIBLE_NOISE)
+
+
+def is_copy(scene: Scene) -> jax.Array:
+    """Which places repeat an earlier one, where evaluations are exact."""
+    apart = jnp.max(jnp.abs(scene.points[:, None, :] - scene.points[None, :, :]), axis=-1)
+    return jnp.any(jnp.tril(apart < CLOSE, -1), axis=1) & (scene.noise < NEGLIGIBLE_NOISE)
 
 
 @dataclass(frozen=True)
@@ -199,13 +221,10 @@ class ThompsonPaths:
             free, purse, places = state
             path = world.mu + factor @ jax.random.normal(jax.random.fold_in(key, k), (U,))
             depth = jnp.log(jnp.max(path) - path + 1e-300)  # a score that a cost or a risk can be added to
-            i, place, free, purse = choose(scene, if_it_succeeds(depth, scene.safe), free, purse)
-            free = free & ~is_close(scene.points, scene.points[i][None], jnp.ones(1, bool))  # of a small space there are copies
+            _, place, free, purse = choose(scene, if_it_succeeds(depth, scene.safe), free, purse)
             return free, purse, places.at[k - 1].set(place)
 
-        free = free_places(scene, world.star)
-        done = is_close(scene.points, scene.post.X, jnp.arange(scene.post.X.shape[0]) < scene.post.observed)
-        free = free & ~(done & (scene.noise < NEGLIGIBLE_NOISE))
+        free = free_places(scene, world.star) & ~exactly_done(scene)
         start = (free, purse_after(scene, world.star), nowhere(size))
         return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
 

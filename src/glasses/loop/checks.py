@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from glasses.surrogate.fit import GaussianProcess
 
 LARGEST = 1e100
 
 
-def whole(name: str, value: Any, least: int) -> int:
+def whole(name: str, value: Any, least: int, remedy: str = "") -> int:
     """A whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}{remedy}.")
     return int(value)
 
 
@@ -62,3 +65,14 @@ def _value(value: Any, what: str) -> float | None:
             f"rescale or clip the objective."
         )
     return number
+
+
+def checked_model(model: GaussianProcess | None, noise: float | None) -> GaussianProcess:
+    """The model given, or the default one with this noise."""
+    if model is not None and noise is not None:
+        raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
+    if model is not None:
+        return model
+    from glasses.surrogate.fit import GaussianProcess
+
+    return GaussianProcess(noise=noise)

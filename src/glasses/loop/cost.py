@@ -68,7 +68,8 @@ class Cost:
         if not (math.isfinite(price) and price > 0):
             value = value.item() if isinstance(value, np.generic) else value
             raise ValueError(
-                f"cost must be a positive number everywhere, got {value!r} at {point}: mend the cost function or table."
+                f"cost must be a positive number everywhere, got {value!r} at {point}: mend the cost function, or where a "
+                "table adds up to nothing give a function."
             )
         return price
 
@@ -83,7 +84,7 @@ class Cost:
         least = self.space.lower.copy()
         for name, entry in given.items():
             if name not in names:
-                raise ValueError(f"cost: {unknown('parameter', str(name), [str(each) for each in names])}")
+                raise ValueError(f"cost: {unknown('parameter', str(name), [repr(each) for each in names])}")
             parameter = self.space.parameters[names.index(name)]
             if isinstance(entry, Mapping):
                 if parameter.count is None:

@@ -16,7 +16,7 @@ import numpy as np
 from glasses import presets
 from glasses.lookahead.forecast import Foretold, foretell
 from glasses.lookahead.loss import Loss
-from glasses.loop.checks import checked_seed, values_of, whole
+from glasses.loop.checks import checked_model, checked_seed, values_of, whole
 from glasses.loop.cost import Cost
 from glasses.loop.hindsight import HINDSIGHT
 from glasses.loop.knowledge import SMALL, Knowledge
@@ -69,7 +69,7 @@ class Optimizer:
         usual = presets.default()
         self.space = Space(bounds)
         self.loss = usual["loss"] if loss is None else loss
-        fitted = _model(model, noise)
+        fitted = checked_model(model, noise)
         self.search = usual["search"] if search is None else search
         for given, name, method in (
             (self.loss, "loss", "merit"),
@@ -223,7 +223,7 @@ class Optimizer:
             raise ValueError("There is no data to value a point by: tell at least one evaluation first.")
         if not self.loss.is_gain:
             raise ValueError(f"{type(self.loss).__name__} is no expected value: use Glasses, TwoStage or ExpectedLoss.")
-        n = whole("left", max(1, self.remaining) if left is None else left, 1)
+        n = self._ahead("left", left, max(1, self.remaining))
         situation, kernel = self._known.situation(), self.model.kernel
         scene = open_scene(kernel, situation, self.search.places, self._known.rng(1))
         eta, gain = gains_at(self.loss, kernel, scene, self.space.to_unit(points), n, situation.price)
@@ -276,9 +276,7 @@ class Optimizer:
         if self.remaining == 0:
             raise ValueError(f"Nothing is left to forecast: the budget of {self.budget:g} is used; raise optimizer.budget.")
         most = min(self.remaining, MAX_HORIZON)
-        n = whole("steps", most if steps is None else steps, 1)
-        if n > self.remaining:
-            raise ValueError(f"steps = {n} but {self.remaining} {self._of_budget()}: ask for fewer or raise the budget.")
+        n = self._ahead("steps", steps, most)
         if n > MAX_HORIZON:
             raise ValueError(f"At most {MAX_HORIZON} evaluations can be forecast at once, got steps = {n}.")
         self._check_not_exhausted()
@@ -288,7 +286,10 @@ class Optimizer:
                 raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
             most = int(new)
         at = self.space.to_unit(self._next() if x is None else self.space.read(x)[0][0])
-        return self._forecast(at, most, raw).first(n)
+        forecast = self._forecast(at, most, raw)
+        if steps is not None and n > forecast.payable:
+            raise ValueError(f"steps = {n} but {forecast.payable} can be paid for: look less far or raise the budget.")
+        return forecast.first(min(n, forecast.payable))
 
     def _forecast(self, x: np.ndarray, n: int, raw: bool) -> Forecast:
         known, kernel = self._known, self.model.kernel
@@ -342,6 +343,12 @@ class Optimizer:
             )
         return sequence[k % len(sequence)]  # only in a large finite space, by a chance nobody will live to see
 
+    def _ahead(self, name: str, given: int | None, most: int) -> int:
+        n = whole(name, most if given is None else given, 1, ": leave it out to look as far as can be")
+        if n > max(1, self.remaining):
+            raise ValueError(f"{name} = {n} but {self.remaining} {self._of_budget()}: look less far or raise the budget.")
+        return n
+
     def _of_budget(self) -> str:
         return (
             f"of {self.budget:g} evaluations remain"
@@ -390,9 +397,3 @@ class Optimizer:
 def usual_initial(space: Space, budget: int) -> int:
     """Evaluations before the model decides: 2 d, at least 3, at most half the budget or half of a finite space."""
     return int(max(1, min(max(3, 2 * space.d), budget // 2, space.size / 2)))
-
-
-def _model(model: GaussianProcess | None, noise: float | None) -> GaussianProcess:
-    if model is not None and noise is not None:
-        raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
-    return GaussianProcess(noise=noise) if model is None else model

@@ -106,6 +106,11 @@ class Forecast:
         made = np.asarray(found.made)[:n]
         return cls(centre + scale * eta, value(found.gain), value(found.most), value(found.least), *bounds, made)
 
+    @property
+    def payable(self) -> int:
+        """How many of the evaluations can be paid for in any of the simulated futures: all, where there are no costs."""
+        return int(np.sum(np.diff(self.made, prepend=0.0) > 0))
+
     def first(self, n: int) -> Forecast:
         """The same forecast for n evaluations only."""
         cut = {name: getattr(self, name)[:n] for name in ("expected", "low", "high", "open_loop", "made")}

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 ASKED = "glasses:asked"  # system attribute: a person has this one on the bench; no worker waits for it
 DEATHS = "glasses:deaths"  # system attribute of a repetition: how many workers died with this configuration
+_AFTER_OUTAGE = 8.0  # seconds: SQLite lets a call wait for five, and not in the order they came
 _NOBODY = optuna.samplers.RandomSampler(seed=0)  # until the one that decides is needed
 _REMEDY = "give this one another name, or use the old file."
 _PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"}
@@ -289,7 +290,7 @@ class Keeper:
             decided = trial.params.keys() == self.distributions.keys()
             if decided and ASKED in trial.system_attrs:
                 continue  # on somebody's bench, for as long as it takes
-            if not decided or now - self._silent[trial_id] > self.file.heartbeat + 3.0:
+            if not decided or now - self._silent[trial_id] > self.file.heartbeat + (_AFTER_OUTAGE if self._outages else 3.0):
                 dead.append(trial_id)
         return dead
 

@@ -150,7 +150,8 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
     if len(report["plan"]) > 10:
         lines.append(f"... and {len(report['plan']) - 10} more planned.")
     if report["expected_best"] is not None:
-        lines.append(f"Expected best once all {report['left']} are done: {report['expected_best']:.6g}.")
+        value = f"{report['expected_best']:.6g}"
+        lines.append(f"The model expects this plan to end at {value}; `glasses forecast` corrects that by other runs.")
     if report["stop"] is not None:
         lines.append(f"[stop] of the study file is met: {report['stop']}")
     return "\n".join(lines)
