@@ -132,7 +132,7 @@ def test_a_batch_that_fails_midway_leaves_nothing_pending(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"n_initial": 9}, "n_initial = 9 exceeds the budget of 6"),
+        ({"n_initial": 9}, "n_initial = 9 but the budget of 6 pays for 6 evaluations: lower it"),
         ({"n_initial": 0}, "n_initial must be a whole number"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"seed": 1.5}, "seed must be a whole number"),

@@ -1,3 +1,9 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +18,7 @@ from glasses import (
     Glasses,
     LowerConfidenceBound,
     ProbabilityOfImprovement,
+    Rollout,
     TwoStage,
 )
 from glasses.lookahead.scene import look
@@ -90,3 +97,30 @@ def test_starts_are_separated_while_they_can_be():
     points = jnp.asarray([[0.5], [0.51], [0.9], [0.1]])
     chosen = separated_best(jnp.asarray([4.0, 3.0, 2.0, 1.0]), points, 4)
     assert chosen.tolist() == [0, 2, 3, 1]
+
+
+SIDE_BY_SIDE = """
+import json, sys
+import glasses.search.side_by_side as batches
+batches.on_accelerator = lambda: True
+from glasses.search import cascade, race
+assert cascade.on_accelerator() and batches.on_accelerator()
+sys.path[:0] = sys.argv[1:]
+import jax
+jax.config.update("jax_enable_x64", True)
+from test_search import LOSSES, decide, Cascade
+print(json.dumps([[decide(loss, Cascade()).x.tolist(), float(decide(loss, Cascade()).merit)] for loss in LOSSES]))
+"""
+LOSSES = (ExpectedLoss(), Glasses(), Rollout(race=(16,)))
+
+
+def test_an_accelerator_values_side_by_side_what_a_cpu_values_in_turn(tmp_path):
+    """The path of a GPU, on a CPU: the same decisions up to rounding."""
+    folder = Path(__file__).parent
+    command = [sys.executable, "-c", SIDE_BY_SIDE, str(folder), str(folder.parent)]
+    env = os.environ | {"GLASSES_CACHE_DIR": str(tmp_path)}  # its programs are not those of a CPU
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
+    for loss, (x, merit) in zip(LOSSES, json.loads(done.stdout), strict=True):
+        found = decide(loss, Cascade())
+        np.testing.assert_allclose(found.x, x, atol=1e-6)
+        assert float(found.merit) == pytest.approx(merit, rel=1e-8)

@@ -88,7 +88,8 @@ class Optimizer:
         self.n_initial = usually if n_initial is None else whole("n_initial", n_initial, 1)
         if self.n_initial > self.remaining:
             raise ValueError(
-                f"n_initial = {self.n_initial} exceeds the budget of {self.budget:g}: lower it or raise the budget."
+                f"n_initial = {self.n_initial} but the budget of {self.budget:g} pays for {self.remaining} evaluations: lower "
+                "it or raise the budget."
             )
         if y0 is not None and x0 is None:
             raise ValueError("y0 needs x0: give the points that these values belong to.")

@@ -5,9 +5,9 @@ three evaluations; then one acts on its favourite place x and does the best thin
 
     attained = Q_3(x) / max Q_3          with Q_3 from dynamic programming, ``lookahead.reference``           [eq:attained]
 
-What is lost is the fault of the first decision alone. The open loop and the two-stage loss are the library's own, as they are
-by default; "fine" is the two-stage loss without its quadrature error. EI and rollout are exact, from the reference: a rollout
-by simulation would add the error of its futures.
+What is lost is the fault of the first decision alone. The losses are the library's own, as they are by default; "fine" is the
+two-stage loss without its quadrature error, and the rollout has all its futures for every place. EI and "EI rollout" are exact,
+from the reference: the rollout without the error of its futures.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ import numpy as np
 
 from glasses.campaign.statistics import estimate
 from glasses.gaussian.qmc import QMC
+from glasses.lookahead.determinantal import DeterminantalPoints
 from glasses.lookahead.loss import Loss
-from glasses.lookahead.losses import Glasses, TwoStage
+from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
+from glasses.lookahead.oracles import ThompsonPaths
 from glasses.lookahead.reference import Even, optimal_values, policy_values
+from glasses.lookahead.rollout import Rollout
 from glasses.lookahead.scene import Scene, build_scene
 from glasses.reproduction.comparison import COLOURS
 from glasses.search.surface import gains_at
@@ -38,16 +41,24 @@ EXAMPLE = 0
 KERNEL = SquaredExponential()
 LOSSES: dict[str, Loss] = {
     "open loop": Glasses(),
+    "open loop, DPP": Glasses(DeterminantalPoints()),
+    "marginal, DPP": Marginalized(DeterminantalPoints(sample=True)),
+    "marginal, Thompson": Marginalized(ThompsonPaths()),
     "two-stage": TwoStage(),
     "two-stage, fine": TwoStage(nodes=64, expectation=QMC(256)),
+    "rollout, 256 futures": Rollout(race=(256,)),
 }
 PLANNERS = ("EI", *LOSSES, "EI rollout")
 SHOWN = ("EI", "open loop", "two-stage", "EI rollout")  # as curves; the fine two-stage loss lies on the plain one
 _STYLES = {
     "EI": (COLOURS["el"], "s"),
     "open loop": (COLOURS["glasses"], "D"),
+    "open loop, DPP": (COLOURS["glasses"], "v"),
+    "marginal, DPP": (COLOURS["glasses"], "<"),
+    "marginal, Thompson": (COLOURS["glasses"], ">"),
     "two-stage": (COLOURS["two-stage"], "o"),
     "two-stage, fine": (COLOURS["two-stage"], "P"),
+    "rollout, 256 futures": ("tab:green", "h"),
     "EI rollout": ("tab:green", "^"),
     "optimum": ("0.65", "*"),
     "any place": ("0.55", "o"),
