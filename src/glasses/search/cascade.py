@@ -154,16 +154,17 @@ def _with_rest(
 
     if scene.purse is None:
         return scene._replace(rest=best(scene))
-    purse = _least_left(scene)
-    doubt: Any = scene.doubt and scene.doubt._replace(purse=np.resize(purse, scene.doubt.eta.shape))  # type: ignore[arg-type]
-    return scene._replace(rest=best(scene._replace(purse=purse, doubt=doubt)), spared=best(scene))
+    return scene._replace(rest=best(_poorer(scene)), spared=best(scene))
 
 
 @program
-def _least_left(scene: Scene) -> jax.Array:
-    """What the dearest place leaves in the purse."""
+def _poorer(scene: Scene) -> Scene:
+    """The scene when the dearest place has been paid for."""
     assert scene.purse is not None
-    return scene.purse - dearest(scene)
+    purse, doubt = scene.purse - dearest(scene), scene.doubt
+    if doubt is not None:
+        doubt = doubt._replace(purse=jnp.broadcast_to(purse, doubt.eta.shape))
+    return scene._replace(purse=purse, doubt=doubt)
 
 
 @program
