@@ -5,7 +5,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import cross_val_score
 
-from glasses.optuna import GlassesSampler
+from glasses.optuna.sampler import GlassesSampler
 
 X, y = load_wine(return_X_y=True)
 

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
-from glasses import SquaredExponential, tiny
+from glasses import tiny
 from glasses.lookahead.scene import build_scene, look
+from glasses.surrogate import SquaredExponential
 from glasses.surrogate.posterior import Hyper, posterior
 
 _posterior = jax.jit(posterior, static_argnums=0)

@@ -1,7 +1,9 @@
 """GLASSES: Bayesian optimisation that plans for all the evaluations you have left.
 
-``minimize(fun, bounds, budget=30)`` is the front door; ``Optimizer`` is the same as ask/tell. Names are loaded when they are
-first used, so that commands which need no numerics do not wait for JAX.
+``minimize(fun, bounds, budget=30)`` is the front door; ``Optimizer`` is the same as ask/tell. The parts that a decision is
+composed of are in subpackages: ``glasses.lookahead`` (losses and oracles), ``glasses.surrogate`` (models and kernels),
+``glasses.search``, ``glasses.gaussian`` (expected minima). Names are loaded when they are first used, so that commands which
+need no numerics do not wait for JAX.
 """
 
 from __future__ import annotations
@@ -10,36 +12,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glasses.acquisition.myopic import ExpectedLoss, LowerConfidenceBound, ProbabilityOfImprovement
-    from glasses.gaussian.ep import EP
-    from glasses.gaussian.expected_min import expected_min
-    from glasses.gaussian.qmc import QMC
-    from glasses.lookahead.determinantal import DeterminantalPoints
-    from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
-    from glasses.lookahead.oracles import KrigingBeliever, LocalPenalization, ThompsonPaths
-    from glasses.lookahead.rollout import Rollout
+    from glasses.lookahead.losses import Glasses, TwoStage
+    from glasses.lookahead.myopic import ExpectedLoss
     from glasses.loop.ledger import ExhaustedError, Failure
     from glasses.loop.minimize import minimize
     from glasses.loop.optimizer import Optimizer
     from glasses.loop.result import Forecast, Plan, Recommendation, Result
     from glasses.loop.stopping import NoGain, Price, Target
-    from glasses.parameters import Choice, Float, Int
-    from glasses.presets import default, paper
-    from glasses.search.cascade import Cascade
-    from glasses.search.direct import Direct
-    from glasses.surrogate.fit import MAP, GaussianProcess, Known, MaximumLikelihood
-    from glasses.surrogate.kernels import Matern52, SquaredExponential
+    from glasses.presets import DEFAULT, PAPER, Preset
+    from glasses.space.parameters import Choice, Float, Int
+    from glasses.surrogate.gaussian_process import GaussianProcess
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "EP",
-    "MAP",
-    "QMC",
-    "Cascade",
+    "DEFAULT",
+    "PAPER",
     "Choice",
-    "DeterminantalPoints",
-    "Direct",
     "ExhaustedError",
     "ExpectedLoss",
     "Failure",
@@ -48,54 +37,32 @@ __all__ = [
     "GaussianProcess",
     "Glasses",
     "Int",
-    "Known",
-    "KrigingBeliever",
-    "LocalPenalization",
-    "LowerConfidenceBound",
-    "Marginalized",
-    "Matern52",
-    "MaximumLikelihood",
     "NoGain",
     "Optimizer",
     "Plan",
+    "Preset",
     "Price",
-    "ProbabilityOfImprovement",
     "Recommendation",
     "Result",
-    "Rollout",
-    "SquaredExponential",
     "Target",
-    "ThompsonPaths",
     "TwoStage",
-    "default",
-    "expected_min",
     "minimize",
-    "paper",
 ]
 
 _HOMES = {
-    "acquisition.myopic": ("ExpectedLoss", "LowerConfidenceBound", "ProbabilityOfImprovement"),
-    "gaussian.ep": ("EP",),
-    "gaussian.expected_min": ("expected_min",),
-    "gaussian.qmc": ("QMC",),
-    "lookahead.determinantal": ("DeterminantalPoints",),
-    "lookahead.losses": ("Glasses", "Marginalized", "TwoStage"),
-    "lookahead.oracles": ("KrigingBeliever", "LocalPenalization", "ThompsonPaths"),
-    "lookahead.rollout": ("Rollout",),
+    "lookahead.losses": ("Glasses", "TwoStage"),
+    "lookahead.myopic": ("ExpectedLoss",),
     "loop.ledger": ("ExhaustedError", "Failure"),
     "loop.minimize": ("minimize",),
     "loop.optimizer": ("Optimizer",),
     "loop.result": ("Forecast", "Plan", "Recommendation", "Result"),
     "loop.stopping": ("NoGain", "Price", "Target"),
-    "parameters": ("Choice", "Float", "Int"),
-    "presets": ("default", "paper"),
-    "search.cascade": ("Cascade",),
-    "search.direct": ("Direct",),
-    "surrogate.fit": ("MAP", "GaussianProcess", "Known", "MaximumLikelihood"),
-    "surrogate.kernels": ("Matern52", "SquaredExponential"),
+    "presets": ("DEFAULT", "PAPER", "Preset"),
+    "space.parameters": ("Choice", "Float", "Int"),
+    "surrogate.gaussian_process": ("GaussianProcess",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("optuna", "plot", "problems")  # modules that are spelled glasses.optuna, glasses.plot, ...
+_PARTS = ("gaussian", "lookahead", "optuna", "plot", "search", "surrogate")  # spelled glasses.optuna, glasses.plot, ...
 
 
 def __getattr__(name: str) -> Any:

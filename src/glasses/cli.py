@@ -158,7 +158,7 @@ def _demo(options: argparse.Namespace) -> None:
 
 
 def _problems(options: argparse.Namespace) -> None:
-    from glasses.problems import names
+    from glasses_lab.problems import names
 
     print("\n".join(names()))
 
@@ -182,7 +182,7 @@ def _paper_run(options: argparse.Namespace) -> None:
 def _run(suite: Suite, options: argparse.Namespace, path: Path) -> None:
     from glasses.campaign.methods import METHODS
     from glasses.campaign.runner import run_suite
-    from glasses.unknown import unknown
+    from glasses.configuration.unknown import unknown
 
     methods = None if options.methods is None else options.methods.split(",")
     for method in methods or []:
@@ -217,11 +217,12 @@ def _campaign_table(options: argparse.Namespace) -> None:
 def _campaign_foresight(options: argparse.Namespace) -> None:
     from functools import partial
 
-    from glasses.campaign import foresight as judge
+    from glasses_lab.campaign import foresight as judge
+
     from glasses.campaign.runner import run_suite
     from glasses.campaign.store import read_records
     from glasses.campaign.suite import Suite, read_suite
-    from glasses.loop.hindsight import HINDSIGHT
+    from glasses.loop.correction import HINDSIGHT
 
     suite = read_suite(options.suite).from_seed(options.first_seed)
     path = options.results or Path("results") / f"{suite.name}.jsonl"
@@ -272,7 +273,7 @@ def _paper_order(options: argparse.Namespace) -> None:
 
 
 def _paper(options: argparse.Namespace) -> None:
-    from glasses.reproduction import page
+    from glasses_lab.reproduction import page
 
     page.make(options.what, options.out, getattr(options, "results", None), getattr(options, "page", None))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast, Plan
-from glasses.parameters import Choice
+from glasses.space.parameters import Choice
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from problems import gp_problem, reference_gain
 from scipy import integrate, stats
 
-from glasses import EP, QMC, expected_min, tiny
+from glasses import tiny
+from glasses.gaussian import EP, QMC, expected_min
 from glasses.gaussian.closed_form import bivariate_cdf
 from glasses.gaussian.expected_min import Status
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from problems import make_scene, star_of
 
-from glasses import DeterminantalPoints, tiny
+from glasses import tiny
+from glasses.lookahead import DeterminantalPoints
 from glasses.lookahead.determinantal import log_elementary, sample_k
 from glasses.lookahead.oracles import unseen
 

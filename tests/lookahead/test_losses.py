@@ -7,20 +7,9 @@ import pytest
 from problems import make_scene, star_of
 from scipy import integrate, stats
 
-from glasses import (
-    EP,
-    QMC,
-    ExpectedLoss,
-    Glasses,
-    LocalPenalization,
-    LowerConfidenceBound,
-    Marginalized,
-    ProbabilityOfImprovement,
-    ThompsonPaths,
-    TwoStage,
-    expected_min,
-    tiny,
-)
+from glasses import ExpectedLoss, Glasses, TwoStage, tiny
+from glasses.gaussian import EP, QMC, expected_min
+from glasses.lookahead import LocalPenalization, LowerConfidenceBound, Marginalized, ProbabilityOfImprovement, ThompsonPaths
 from glasses.lookahead.scene import look, star_at
 
 PLACES = np.random.default_rng(3).random((60, 2))

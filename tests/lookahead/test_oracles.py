@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import make_scene, star_of
 
-from glasses import DeterminantalPoints, Int, KrigingBeliever, LocalPenalization, ThompsonPaths, tiny
+from glasses import Int, tiny
+from glasses.lookahead import DeterminantalPoints, KrigingBeliever, LocalPenalization, ThompsonPaths
 from glasses.lookahead.oracles import World, unseen
-from glasses.space import Space
+from glasses.space.space import Space
 
 ORACLES = [
     KrigingBeliever(),

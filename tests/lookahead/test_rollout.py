@@ -4,14 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from glasses_lab.exact import Even, policy_values
 from problems import hills, make_scene, star_of
 
-from glasses import Cascade, GaussianProcess, Glasses, Rollout, SquaredExponential, tiny
-from glasses.lookahead.reference import Even, policy_values
+from glasses import GaussianProcess, Glasses, tiny
+from glasses.lookahead import Rollout
 from glasses.lookahead.rollout import normals, simulate
 from glasses.lookahead.scene import build_scene, star_at
+from glasses.search import Cascade
 from glasses.search.decision import Situation
 from glasses.search.race import entrants
+from glasses.surrogate import SquaredExponential
 from glasses.surrogate.posterior import Hyper, posterior
 
 PLACES = np.random.default_rng(3).random((60, 2))

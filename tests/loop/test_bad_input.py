@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds
 
-from glasses import Cascade, Direct, GaussianProcess, Optimizer, minimize
+from glasses import GaussianProcess, Optimizer, minimize
+from glasses.search import Cascade, Direct
 
 BOX = [(0.0, 1.0), (-2.0, 3.0)]
 

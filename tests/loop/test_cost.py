@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from problems import hills
 
-from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, Rollout, TwoStage, minimize
+from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
+from glasses.lookahead import Rollout
 from glasses.search.cascade import open_scene, prepare_for_failure
 
 BOX = [(0, 1), (0, 1)]

@@ -3,7 +3,8 @@ import pytest
 from problems import hills
 from scipy.stats import norm
 
-from glasses import ExpectedLoss, GaussianProcess, Glasses, LowerConfidenceBound, Optimizer, TwoStage
+from glasses import ExpectedLoss, GaussianProcess, Glasses, Optimizer, TwoStage
+from glasses.lookahead import LowerConfidenceBound
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 

@@ -10,18 +10,10 @@ import numpy as np
 import pytest
 from problems import hills
 
-from glasses import (
-    Cascade,
-    Direct,
-    ExpectedLoss,
-    GaussianProcess,
-    Glasses,
-    LowerConfidenceBound,
-    ProbabilityOfImprovement,
-    Rollout,
-    TwoStage,
-)
+from glasses import ExpectedLoss, GaussianProcess, Glasses, TwoStage
+from glasses.lookahead import LowerConfidenceBound, ProbabilityOfImprovement, Rollout
 from glasses.lookahead.scene import look
+from glasses.search import Cascade, Direct
 from glasses.search.cascade import open_scene
 from glasses.search.decision import Situation
 from glasses.search.survey import cover, neighbourhood, separated_best
@@ -101,7 +93,7 @@ def test_starts_are_separated_while_they_can_be():
 
 SIDE_BY_SIDE = """
 import json, sys
-import glasses.search.side_by_side as batches
+import glasses.runtime.batching as batches
 batches.on_accelerator = lambda: True
 from glasses.search import cascade, race
 assert cascade.on_accelerator() and batches.on_accelerator()

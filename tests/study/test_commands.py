@@ -90,7 +90,7 @@ def test_a_bench_session(bench, capsys, tmp_path, monkeypatch):
 
 
 def test_an_interrupted_ask_takes_no_place(bench, capsys, monkeypatch):
-    from glasses.optuna import GlassesSampler
+    from glasses.optuna.sampler import GlassesSampler
 
     def interrupted(*_):
         raise KeyboardInterrupt

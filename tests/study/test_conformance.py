@@ -3,8 +3,9 @@
 import pytest
 from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
 
-from glasses import Cascade, ExpectedLoss
-from glasses.optuna import GlassesSampler
+from glasses import ExpectedLoss
+from glasses.optuna.sampler import GlassesSampler
+from glasses.search import Cascade
 
 
 class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):

@@ -4,7 +4,7 @@ import pytest
 from optuna.trial import TrialState
 
 from glasses import ExhaustedError
-from glasses.optuna import LATE, LOST, REASON
+from glasses.optuna.sampler import LATE, LOST, REASON
 from glasses.study.file import read_study
 from glasses.study.keeper import ASKED, Keeper
 from glasses.study.objective import Evaluation

@@ -17,7 +17,7 @@ import time
 import pytest
 from optuna.trial import TrialState
 
-from glasses.optuna import LOST
+from glasses.optuna.sampler import LOST
 from glasses.study.file import read_study
 from glasses.study.keeper import Keeper
 from glasses.study.storage import NothingYetError

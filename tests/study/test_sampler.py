@@ -15,9 +15,10 @@ from optuna.storages import JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
-from glasses import Cascade, ExpectedLoss, NoGain, Optimizer, Price, Target
-from glasses.optuna import LOST, POINT, TURN, GlassesSampler, StopWhen, distribution_of, parameter_of
-from glasses.parameters import Choice, Float, Int
+from glasses import ExpectedLoss, NoGain, Optimizer, Price, Target
+from glasses.optuna.sampler import LOST, POINT, TURN, GlassesSampler, StopWhen, distribution_of, parameter_of
+from glasses.search import Cascade
+from glasses.space.parameters import Choice, Float, Int
 
 SPACE = {"x": FloatDistribution(0.0, 1.0), "k": IntDistribution(0, 9)}
 BOX = {"x": FloatDistribution(0.0, 1.0), "y": FloatDistribution(0.0, 1.0)}
@@ -168,7 +169,7 @@ def test_two_processes_decide_in_turn(tmp_path):
     code = f"""
 import optuna
 from optuna.distributions import IntDistribution
-from glasses.optuna import GlassesSampler
+from glasses.optuna.sampler import GlassesSampler
 space = {{"a": IntDistribution(0, 4), "b": IntDistribution(0, 4)}}
 sampler = GlassesSampler(budget=24, seed=1, n_initial=24, search_space=space)
 study = optuna.load_study(study_name="s", storage={url!r}, sampler=sampler)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from problems import hills
 
-from glasses import Cascade, ExpectedLoss, GaussianProcess, Known, Optimizer
+from glasses import ExpectedLoss, GaussianProcess, Optimizer
+from glasses.search import Cascade
 from glasses.search.cascade import open_scene
 from glasses.search.decision import Situation
 from glasses.search.surface import gains_at
+from glasses.surrogate import Known
 from glasses.surrogate.calibration import leave_one_out, trusted_horizon
 from glasses.surrogate.ensemble import theta_of
 from glasses.surrogate.fit import hyper_from, objective

@@ -5,7 +5,8 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from glasses import MAP, GaussianProcess, Known, Matern52, MaximumLikelihood, SquaredExponential
+from glasses import GaussianProcess
+from glasses.surrogate import MAP, Known, Matern52, MaximumLikelihood, SquaredExponential
 from glasses.surrogate.fit import hyper_from, objective
 from glasses.surrogate.posterior import NUGGET, marginals
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from glasses import Matern52, SquaredExponential
+from glasses.surrogate import Matern52, SquaredExponential
 from glasses.surrogate.posterior import (
     NEGLIGIBLE_NOISE,
     NUGGET,

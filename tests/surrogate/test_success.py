@@ -6,7 +6,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from glasses import Matern52
+from glasses.surrogate import Matern52
 from glasses.surrogate.success import LENGTHSCALES, VARIANCE, fit_success, laplace, log_success
 
 

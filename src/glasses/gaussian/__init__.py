@@ -1,1 +1,7 @@
-"""Gaussian integrals: one variable, and the expected minimum of several. No word of optimisation here."""
+"""Expected minima of Gaussian vectors: closed forms, expectation propagation, quasi-Monte Carlo. No optimisation words here."""
+
+from glasses.gaussian.ep import EP
+from glasses.gaussian.expected_min import expected_min
+from glasses.gaussian.qmc import QMC
+
+__all__ = ["EP", "QMC", "expected_min"]

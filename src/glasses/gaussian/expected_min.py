@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.compilation import program
 from glasses.gaussian.closed_form import pair_gain
 from glasses.gaussian.ep import EP
 from glasses.gaussian.qmc import MAX_VARIABLES, QMC, mixture_terms
+from glasses.runtime.program import program
 
 _CLOSED_FORM_DIGITS = 1e-9
 

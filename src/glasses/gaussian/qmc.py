@@ -31,7 +31,7 @@ import numpy as np
 from scipy import special
 
 from glasses.gaussian.univariate import improvement_quantiles, improvement_table, log_h
-from glasses.sobol import scrambled
+from glasses.numerics.sobol import scrambled
 
 MAX_VARIABLES = 256
 _JITTER = 1e-10

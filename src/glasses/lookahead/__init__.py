@@ -1,1 +1,21 @@
-"""Looking ahead: the scene of a decision, oracles that predict the remaining evaluations, and losses that value them."""
+"""Looking ahead: the candidate set of a decision, oracles that predict the evaluations to come, and losses that value them."""
+
+from glasses.lookahead.determinantal import DeterminantalPoints
+from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
+from glasses.lookahead.myopic import ExpectedLoss, LowerConfidenceBound, ProbabilityOfImprovement
+from glasses.lookahead.oracles import KrigingBeliever, LocalPenalization, ThompsonPaths
+from glasses.lookahead.rollout import Rollout
+
+__all__ = [
+    "DeterminantalPoints",
+    "ExpectedLoss",
+    "Glasses",
+    "KrigingBeliever",
+    "LocalPenalization",
+    "LowerConfidenceBound",
+    "Marginalized",
+    "ProbabilityOfImprovement",
+    "Rollout",
+    "ThompsonPaths",
+    "TwoStage",
+]

@@ -35,7 +35,7 @@ from glasses.lookahead.oracles import (
     purse_after,
 )
 from glasses.lookahead.scene import Scene, if_it_succeeds
-from glasses.padding import MAX_HORIZON
+from glasses.runtime.padding import MAX_HORIZON
 
 _TINY = 1e-300
 _GROUND = MAX_HORIZON  # one size, so that no padding changes a draw

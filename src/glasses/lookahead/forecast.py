@@ -20,11 +20,11 @@ import jax
 import jax.numpy as jnp
 from scipy import special
 
-from glasses.compilation import program
 from glasses.gaussian.qmc import QMC, correlations
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.rollout import Rollout, normals, succeeds
 from glasses.lookahead.scene import Scene, future_law, look
+from glasses.runtime.program import program
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
 

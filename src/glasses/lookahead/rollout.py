@@ -34,8 +34,8 @@ from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.losses import check_steps
 from glasses.lookahead.oracles import KrigingBeliever, choose, free_places, nowhere, purse_after, unseen
 from glasses.lookahead.scene import Scene, Star, if_it_succeeds
-from glasses.padding import MAX_HORIZON, MAX_PENDING
-from glasses.sobol import scrambled
+from glasses.numerics.sobol import scrambled
+from glasses.runtime.padding import MAX_HORIZON, MAX_PENDING
 
 _TOGETHER = 16
 _MOST = 4096

@@ -31,7 +31,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
-from glasses.space import Lattice
+from glasses.space.lattice import Lattice
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import NUGGET, Posterior, best_value, covariance, joint, mean
 from glasses.surrogate.success import Success, log_success

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from glasses.surrogate.fit import GaussianProcess
+    from glasses.surrogate.gaussian_process import GaussianProcess
 
 LARGEST = 1e100
 
@@ -73,6 +73,6 @@ def checked_model(model: GaussianProcess | None, noise: float | None) -> Gaussia
         raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
     if model is not None:
         return model
-    from glasses.surrogate.fit import GaussianProcess
+    from glasses.surrogate.gaussian_process import GaussianProcess
 
     return GaussianProcess(noise=noise)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from glasses.parameters import Choice
-from glasses.space import Space, all_raw
-from glasses.unknown import unknown
+from glasses.configuration.unknown import unknown
+from glasses.space.parameters import Choice
+from glasses.space.space import Space, all_raw
 
 _LOOKED_AT = 256
 

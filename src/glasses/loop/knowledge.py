@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from glasses.loop.ledger import Ledger
-from glasses.padding import data_size, pad_rows
+from glasses.runtime.padding import data_size, pad_rows
 from glasses.search.decision import Situation
 from glasses.search.underway import gain_under_way
-from glasses.surrogate.fit import GaussianProcess
+from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.posterior import Posterior, grow
 from glasses.surrogate.success import Success, disappointed, fit_success
 

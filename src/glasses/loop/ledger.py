@@ -10,7 +10,7 @@ import numpy as np
 
 from glasses.loop.checks import amount, whole
 from glasses.loop.cost import Cost
-from glasses.space import Space
+from glasses.space.space import Space
 
 _ROUNDING = 1e-12  # of sums of costs
 _SAME = 1e-8  # points of the unit cube nearer than this in every coordinate are one point

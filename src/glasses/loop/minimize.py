@@ -15,8 +15,9 @@ from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
 from glasses.loop.stopping import Criterion, Price, is_criterion
+from glasses.presets import Preset
 from glasses.search.decision import Search
-from glasses.surrogate.fit import GaussianProcess
+from glasses.surrogate.gaussian_process import GaussianProcess
 
 
 def minimize(
@@ -36,6 +37,7 @@ def minimize(
     loss: Loss | None = None,
     model: GaussianProcess | None = None,
     search: Search | None = None,
+    preset: Preset | None = None,
     seed: int | None = None,
     stop: Criterion | None = None,
     callback: Callable[..., Any] | None = None,
@@ -67,6 +69,7 @@ def minimize(
         loss=loss,
         model=model,
         search=search,
+        preset=preset,
         seed=seed,
     )
     if stop is not None and not is_criterion(stop):

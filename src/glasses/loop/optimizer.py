@@ -13,24 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from glasses import presets
 from glasses.lookahead.forecast import Foretold, foretell
 from glasses.lookahead.loss import Loss
 from glasses.loop.checks import checked_model, checked_seed, values_of, whole
+from glasses.loop.correction import HINDSIGHT
 from glasses.loop.cost import Cost
-from glasses.loop.hindsight import HINDSIGHT
 from glasses.loop.knowledge import SMALL, Knowledge
 from glasses.loop.ledger import ExhaustedError, Ledger
 from glasses.loop.result import Forecast, Plan, Recommendation, Result
-from glasses.padding import MAX_HORIZON, horizon_size
+from glasses.presets import DEFAULT, Preset
+from glasses.runtime.padding import MAX_HORIZON, horizon_size
 from glasses.search.cascade import open_scene, planned
 from glasses.search.decision import Decision, Search
 from glasses.search.foresee import foresee
 from glasses.search.recommend import even_steps, lowest_mean, predict
 from glasses.search.surface import gains_at
 from glasses.search.survey import cover
-from glasses.space import Space
-from glasses.surrogate.fit import GaussianProcess, Known
+from glasses.space.space import Space
+from glasses.surrogate.fit import Known
+from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior
 
 _ENUMERABLE = 100_000
@@ -46,7 +47,8 @@ class Optimizer:
     before the model decides (default: 2 d, at least 3, at most half the budget). ``x0``: points to try first; with ``y0``,
     points already evaluated. ``noise``: standard deviation of an evaluation in the units of y; 0 declares them exact, None
     learns it. ``count_failures=False``: a failed evaluation costs no budget (up to ``budget`` of them). ``loss``, ``model``,
-    ``search``: see ``glasses.default()``. ``seed``: same seed, same suggestions; without one a seed is drawn and kept in
+    ``search``: see ``glasses.DEFAULT``; ``preset``: all three together.
+    ``seed``: same seed, same suggestions; without one a seed is drawn and kept in
     ``.seed``.
     """
 
@@ -64,20 +66,21 @@ class Optimizer:
         loss: Loss | None = None,
         model: GaussianProcess | None = None,
         search: Search | None = None,
+        preset: Preset | None = None,
         seed: int | None = None,
     ) -> None:
-        usual = presets.default()
+        usual = DEFAULT if preset is None else preset
         self.space = Space(bounds)
-        self.loss = usual["loss"] if loss is None else loss
-        fitted = checked_model(model, noise)
-        self.search = usual["search"] if search is None else search
+        self.loss = usual.loss if loss is None else loss
+        fitted = checked_model(model, noise) if preset is None or model is not None or noise is not None else usual.model
+        self.search = usual.search if search is None else search
         for given, name, method in (
             (self.loss, "loss", "merit"),
             (fitted, "model", "posterior"),
             (self.search, "search", "decide"),
         ):
             if isinstance(given, type) or not callable(getattr(given, method, None)):
-                raise ValueError(f"{name} must be an object such as {usual[name]!r}, got {given!r}.")
+                raise ValueError(f"{name} must be an object such as {getattr(DEFAULT, name)!r}, got {given!r}.")
         self.seed = checked_seed(seed)
         if not isinstance(count_failures, bool):
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")

@@ -21,22 +21,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.bfgs import minimize_batch
-from glasses.compilation import program
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lattice import snap
 from glasses.lookahead.loss import Loss, dearest, foreseen, worth
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
 from glasses.lookahead.rollout import Rollout
 from glasses.lookahead.scene import Scene, Star, believed_eta, build_scene, happening, if_it_succeeds, look, star_at
-from glasses.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
+from glasses.numerics.bfgs import minimize_batch
+from glasses.runtime.batching import on_accelerator, side_by_side
+from glasses.runtime.padding import MAX_HORIZON, horizon_size, pad_rows, pending_size
+from glasses.runtime.program import program
 from glasses.search.admissible import affordable, forbidden, priced
 from glasses.search.decision import Decision, Price, Situation, Valued, conclude
 from glasses.search.race import race
-from glasses.search.side_by_side import on_accelerator, side_by_side
 from glasses.search.survey import cover, neighbourhood, separated_best, survey
+from glasses.space.snapping import snap
 from glasses.surrogate.calibration import trusted_horizon
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior

@@ -9,7 +9,7 @@ import numpy as np
 
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.scene import Scene
-from glasses.space import Lattice
+from glasses.space.lattice import Lattice
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
 from glasses.surrogate.success import Success

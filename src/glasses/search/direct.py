@@ -15,14 +15,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.compilation import program
-from glasses.lattice import snap
 from glasses.lookahead.loss import Loss, foreseen, worth
 from glasses.lookahead.scene import Scene, Star, look
-from glasses.padding import horizon_size
+from glasses.runtime.padding import horizon_size
+from glasses.runtime.program import program
 from glasses.search.admissible import forbidden, priced
 from glasses.search.cascade import open_scene, planned, prepare_for_failure, prices_of
 from glasses.search.decision import Decision, Situation, Valued, conclude
+from glasses.space.snapping import snap
 from glasses.surrogate.kernels import Kernel
 
 _WORST = 1e12

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.compilation import program
 from glasses.lookahead.loss import worth
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.scene import Scene, look
-from glasses.padding import MAX_HORIZON, horizon_size
+from glasses.runtime.padding import MAX_HORIZON, horizon_size
+from glasses.runtime.program import program
 from glasses.search.admissible import priced
 from glasses.search.cascade import open_scene, prices_of
 from glasses.search.decision import Decision, Situation, Valued, conclude

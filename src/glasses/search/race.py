@@ -12,13 +12,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from glasses.compilation import program
 from glasses.lookahead.loss import at_risk
 from glasses.lookahead.rollout import Rollout
 from glasses.lookahead.scene import Scene, look
+from glasses.runtime.batching import side_by_side
+from glasses.runtime.program import program
 from glasses.search.admissible import forbidden, priced
 from glasses.search.decision import Valued
-from glasses.search.side_by_side import side_by_side
 from glasses.surrogate.kernels import Kernel
 
 

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.bfgs import minimize_batch
-from glasses.compilation import program
-from glasses.lattice import snap
 from glasses.lookahead.scene import is_close
+from glasses.numerics.bfgs import minimize_batch
+from glasses.runtime.program import program
 from glasses.search.survey import separated_best
-from glasses.space import Lattice
+from glasses.space.lattice import Lattice
+from glasses.space.snapping import snap
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, marginals, mean
 from glasses.surrogate.success import Success, log_success

@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.compilation import program
 from glasses.lookahead.loss import Loss, foreseen, worth
 from glasses.lookahead.scene import Scene, Star, look
-from glasses.padding import horizon_size, pad_rows
+from glasses.runtime.batching import TOGETHER, on_accelerator, side_by_side
+from glasses.runtime.padding import horizon_size, pad_rows
+from glasses.runtime.program import program
 from glasses.search.admissible import priced
 from glasses.search.cascade import planned, prepare_for_failure, prices_of
 from glasses.search.decision import Price
-from glasses.search.side_by_side import TOGETHER, on_accelerator, side_by_side
 from glasses.surrogate.kernels import Kernel
 
 _IN_TURN = 16

@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.bfgs import minimize_batch
-from glasses.compilation import program
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lattice import moved, snap
 from glasses.lookahead.scene import Scene, build_scene, if_it_succeeds
-from glasses.sobol import scrambled
-from glasses.space import Lattice
+from glasses.numerics.bfgs import minimize_batch
+from glasses.numerics.sobol import scrambled
+from glasses.runtime.program import program
+from glasses.space.lattice import Lattice
+from glasses.space.snapping import moved, snap
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, best_value, condition, marginals, mean
 from glasses.surrogate.success import Success, log_success

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.compilation import program
 from glasses.gaussian.qmc import QMC
-from glasses.padding import pad_rows, pending_size
+from glasses.runtime.padding import pad_rows, pending_size
+from glasses.runtime.program import program
 from glasses.search.decision import Situation
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, best_value, joint

@@ -30,11 +30,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from glasses.configuration.tomlfile import TomlFile
+from glasses.configuration.unknown import unknown
 from glasses.loop.stopping import Criterion, NoGain, Price, Target
-from glasses.parameters import Choice, Float, Int, Parameter
+from glasses.space.parameters import Choice, Float, Int, Parameter
 from glasses.study.objective import Command, Objective, PythonFunction, placeholders
-from glasses.tomlfile import TomlFile
-from glasses.unknown import unknown
 
 PLANNERS = ("two-stage", "glasses", "el")
 _TOP = (

@@ -30,7 +30,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 import glasses
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna import LATE, LOST, REASON, GlassesSampler, distribution_of, is_lost
+from glasses.optuna.sampler import LATE, LOST, REASON, GlassesSampler, distribution_of, is_lost
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
 from glasses.study.storage import NothingYetError, PatientStorage, UnreachableError, open_storage

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from glasses.cache import cache_folder
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna import REASON, is_lost
+from glasses.optuna.sampler import REASON, is_lost
+from glasses.runtime.cache import cache_folder
 from glasses.study.keeper import Keeper
 from glasses.study.objective import printable
 

@@ -21,7 +21,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna import is_lost
+from glasses.optuna.sampler import is_lost
 from glasses.study.file import StudyFile
 from glasses.study.keeper import ASKED, Keeper
 from glasses.study.objective import Evaluation, printable

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from glasses.compilation import program
+from glasses.runtime.program import program
 from glasses.surrogate.posterior import Posterior
 
 

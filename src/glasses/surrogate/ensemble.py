@@ -14,7 +14,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from glasses.compilation import program
+from glasses.runtime.program import program
 from glasses.surrogate.fit import Prior, hyper_from, limits, objective
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Hyper, Posterior, posterior

@@ -25,9 +25,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.bfgs import minimize_batch
-from glasses.compilation import program
-from glasses.padding import data_size, pad_rows
+from glasses.numerics.bfgs import minimize_batch
+from glasses.runtime.padding import data_size, pad_rows
+from glasses.runtime.program import program
 from glasses.surrogate.kernels import Kernel, Matern52
 from glasses.surrogate.posterior import Hyper, Posterior, observed_covariance, posterior
 

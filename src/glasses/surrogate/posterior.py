@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from glasses.padding import pad_rows
+from glasses.runtime.padding import pad_rows
 from glasses.surrogate.kernels import Kernel, squared_distance
 
 NUGGET = 1e-10

@@ -23,8 +23,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.compilation import program
-from glasses.padding import data_size, pad_rows
+from glasses.runtime.padding import data_size, pad_rows
+from glasses.runtime.program import program
 from glasses.surrogate.kernels import Kernel, squared_distance
 from glasses.surrogate.posterior import Posterior, best_value, condition, mean
 

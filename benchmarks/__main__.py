@@ -1,0 +1,55 @@
+"""``python -m bench [section ...]``: measure, keep the numbers in docs/benchmarks.json, write docs/benchmarks.md and its
+figure.
+
+A run that was cut short goes on with the sections it lacks; when none is missing, all are measured again. Name sections to
+measure only those.
+"""
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import report
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "docs" / "benchmarks.json"
+SECTIONS = ("decisions", "first", "memory", "expectation", "growth", "study")
+
+
+def run(section, **environment):
+    command = [sys.executable, "-m", "bench.sections", section]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(section):
+    if section != "first":
+        return run(section)
+    with tempfile.TemporaryDirectory() as cache:
+        cold = run("first", GLASSES_CACHE_DIR=cache)
+        return {"cold": cold, "warm": min(run("first", GLASSES_CACHE_DIR=cache) for _ in range(3))}
+
+
+def main():
+    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    wanted = sys.argv[1:] or [name for name in SECTIONS if name not in known] or list(SECTIONS)
+    unknown = set(wanted) - set(SECTIONS)
+    if unknown:
+        sys.exit(f"Unknown section {', '.join(sorted(unknown))}: choose from {', '.join(SECTIONS)}.")
+    for section in wanted:
+        print(f"measuring {section} ...", flush=True)
+        known[section] = measure(section)
+        known["machine"] = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+        known["date"] = datetime.date.today().isoformat()
+        KEPT.write_text(json.dumps(known, indent=1) + "\n")
+    report.write(known, ROOT / "docs")
+    print((ROOT / "docs" / "benchmarks.md").read_text())
+
+
+if __name__ == "__main__":
+    main()

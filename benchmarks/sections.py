@@ -1,0 +1,224 @@
+"""The measurements. Each prints JSON; ``__main__`` runs each in a process of its own."""
+
+import json
+import resource
+import sys
+import time
+from functools import partial
+
+from benchmarks.setting import cpu_seconds, data, use_one_thread
+
+
+def decide(X, y, left, seed, loss=None, **settings):
+    """One full decision of ours: a fresh optimiser, told everything, asked once."""
+    import glasses
+
+    optimizer = glasses.Optimizer([(0.0, 1.0)] * X.shape[1], budget=len(y) + left, seed=seed, loss=loss, **settings)
+    optimizer.tell(X, y)
+    return optimizer.ask()
+
+
+def decisions(repeats=9):
+    """N = 25, d = 2, 20 evaluations left, warm: ours and the peers', interleaved."""
+    use_one_thread()
+    import numpy as np
+    from glasses.campaign.methods import Start
+    from glasses.campaign.peers import PEERS
+    from glasses.campaign.protocols import PROTOCOLS
+    from glasses_lab.problems import Problem
+
+    import glasses
+
+    square = Problem("square", lambda x: 0.0, ((0.0, 1.0),) * 2, 0.0, np.zeros((0, 2)))
+
+    def peer(name):
+        return lambda X, y, seed: PEERS[name](Start(square, PROTOCOLS["fair"], X, y, len(y) + 20, seed)).ask
+
+    def ours(loss, **settings):
+        return lambda X, y, seed: lambda: decide(loss, X, y, 20, seed, **settings)
+
+    methods = {
+        "glasses ExpectedLoss (1 step)": ours(glasses.ExpectedLoss()),
+        "glasses Glasses (20 steps, open loop)": ours(glasses.Glasses()),
+        "glasses TwoStage (20 steps, default)": ours(glasses.TwoStage()),
+        "glasses paper() (20 steps, EP, DIRECT)": lambda X, y, seed: (
+            lambda: decide(X=X, y=y, left=20, seed=seed, preset=glasses.PAPER)
+        ),
+        "BoTorch LogEI, defaults (1 step)": peer("botorch-logei"),
+        "BoTorch LogEI, noise fixed (1 step)": peer("botorch-logei-exact"),
+        "Optuna GPSampler (1 step)": peer("optuna-gp"),
+        "BoTorch one-shot tree (4 steps)": peer("botorch-tree-4"),
+    }
+    slow = {"BoTorch one-shot tree (4 steps)", "glasses paper() (20 steps, EP, DIRECT)"}
+    seconds = {name: [] for name in methods}
+    for make in methods.values():
+        make(*data(25, 2, 1000), 0)()  # warm
+    for seed in range(repeats):
+        X, y = data(25, 2, seed)
+        for name, make in methods.items():
+            if name not in slow or seed < 3:
+                seconds[name].append(cpu_seconds(make(X, y, seed)))
+    return {name: {"median": float(np.median(s)), "all": s} for name, s in seconds.items()}
+
+
+def growth():
+    """CPU seconds of one warm decision against the horizon, the data and the dimension."""
+    use_one_thread()
+    import numpy as np
+
+    import glasses
+
+    losses = {"ExpectedLoss": glasses.ExpectedLoss(), "Glasses": glasses.Glasses(), "TwoStage": glasses.TwoStage()}
+    axes = {
+        "horizon": [(25, 2, left) for left in (1, 2, 5, 8, 16, 32, 64, 100)],
+        "N": [(n, 2, 20) for n in (10, 25, 50, 100, 200, 500, 1000)],
+        "d": [(25, d, 20) for d in (1, 2, 5, 10, 20)],
+    }
+    found = {}
+    for axis, cases in axes.items():
+        for name, loss in losses.items():
+            rows = []
+            for n, d, left in cases:
+                decide(loss, *data(n, d, 99), left, 0)
+                times = [cpu_seconds(partial(decide, loss, *data(n, d, s), left, s)) for s in range(3)]
+                rows.append([{"horizon": left, "N": n, "d": d}[axis], float(np.median(times))])
+            found.setdefault(axis, {})[name] = rows
+            print(axis, name, rows, file=sys.stderr, flush=True)
+    return found
+
+
+def first():
+    """Wall seconds from nothing to the first model-based suggestion of the default, in this new process."""
+    start = time.perf_counter()
+    X, y = data(10, 2, 0)
+    decide(None, X, y, 20, 0)
+    return time.perf_counter() - start
+
+
+def memory():
+    """Peak resident memory of one decision: horizon 100, 4,096 places surveyed and every one of them valued."""
+    import glasses
+
+    X, y = data(25, 2, 0)
+    decide(glasses.Glasses(), X, y, 100, 0, search=glasses.Cascade(places=4096, valued=4096))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def expectation():
+    """E[min] of 256 problems with 20 variables: CPU seconds and errors of EP and QMC."""
+    use_one_thread()
+    import numpy as np
+
+    import glasses
+
+    X, y = data(25, 2, 3)
+    problems = []
+    post = glasses.GaussianProcess().posterior(X, (y - y.mean()) / y.std())
+    from glasses.surrogate.posterior import joint
+
+    rng = np.random.default_rng(0)
+    import jax
+
+    with jax.enable_x64(True):
+        for _ in range(256):
+            m, S = joint(glasses.Matern52(), post, jax.numpy.asarray(rng.random((20, 2))))
+            problems.append((np.asarray(m), np.asarray(S)))
+    m, S = (np.array(part) for part in zip(*problems, strict=True))
+    eta = float(((y - y.mean()) / y.std()).min())
+    exact = glasses.expected_min(m, S, eta, method=glasses.QMC(2048)).gain
+    found = {}
+    for method in (glasses.QMC(32), glasses.QMC(128), glasses.EP(fallback=None), glasses.EP()):
+        run = partial(glasses.expected_min, m, S, eta, method=method)
+        result = run()
+        times = [cpu_seconds(run) for _ in range(3)]
+        error = np.abs(result.gain / exact - 1)
+        trusted = result.status == 1
+        found[str(method)] = {
+            "seconds": float(np.median(times)),
+            "median error": float(np.median(error)),
+            "worst error": float(error.max()),
+            "trusted": float(trusted.mean()),
+            "worst error where trusted": float(error[trusted].max()) if trusted.any() else None,
+        }
+    return found
+
+
+def study(repeats=7):
+    """A trial through Optuna against the engine's own decision, and the commands from the shell; wall seconds, medians."""
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    import numpy as np
+    import optuna
+    from optuna.distributions import FloatDistribution
+
+    import glasses
+    from glasses.study.file import read_study
+    from glasses.study.keeper import Keeper
+    from glasses.study.objective import Evaluation
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+
+    def wall(call):
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    def trial(storage, X, y, seed):
+        sampler = glasses.optuna.GlassesSampler(budget=45, seed=seed, search_space=space)
+        study = optuna.create_study(storage=storage, sampler=sampler)
+        for (a, b), value in zip(X, y, strict=True):
+            point = {"x": float(a), "y": float(b)}
+            study.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=float(value)))
+        return wall(lambda: study.ask(space))
+
+    found = {"engine": [], "in memory": [], "SQLite": []}
+    decide(None, *data(25, 2, 99), 20, 0)
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(repeats):
+            X, y = data(25, 2, seed)
+            found["engine"].append(wall(partial(decide, None, X, y, 20, seed)))
+            found["in memory"].append(trial(None, X, y, seed))
+            found["SQLite"].append(trial(f"sqlite:///{folder}/{seed}.db", X, y, seed))
+        path = Path(folder) / "large.toml"
+        path.write_text(
+            "budget = 1000\n[parameters]\na = [0.0, 1.0]\nb = [0.0, 1.0]\n"
+            'c = { type = "int", low = 1, high = 20 }\nd = { choices = ["u", "v", "w"] }\n'
+        )
+        rng = np.random.default_rng(0)
+        with Keeper(read_study(path)) as keeper:
+            for _ in range(1000):
+                a, b, c, d = rng.random(), rng.random(), int(rng.integers(1, 21)), "uvw"[rng.integers(3)]
+                value = (a - 0.3) ** 2 + (b - 0.6) ** 2 + 0.01 * c + 0.1 * "uvw".index(d) + 0.05 * rng.standard_normal()
+                keeper.add({"a": a, "b": b, "c": c, "d": d}, Evaluation(float(value)))
+
+        def shell(*arguments):
+            command = [sys.executable, "-m", "glasses", *map(str, arguments)]
+            return wall(lambda: subprocess.run(command, check=True, capture_output=True))
+
+        found["show, 1,000 trials, model needed"] = []
+        found["show, 1,000 trials, unchanged"] = []
+        shell("show", path)
+        for k in range(3):
+            path.write_text(path.read_text() + f"# {k}\n")
+            with Keeper(read_study(path)) as keeper:
+                keeper.add({"a": 0.5, "b": 0.5, "c": 1, "d": "u"}, Evaluation(1.0 + k))
+            found["show, 1,000 trials, model needed"].append(shell("show", path))
+            found["show, 1,000 trials, unchanged"].append(shell("show", path))
+        small = Path(folder) / "small.toml"
+        small.write_text("budget = 45\n[parameters]\nx = [0.0, 1.0]\ny = [0.0, 1.0]\n")
+        with Keeper(read_study(small)) as keeper:
+            for (a, b), value in zip(*data(25, 2, 0), strict=True):
+                keeper.add({"x": float(a), "y": float(b)}, Evaluation(float(value)))
+        found["ask"], found["tell"] = [], []
+        for k in range(4):
+            found["ask"].append(shell("ask", small))
+            found["tell"].append(shell("tell", small, 0.5 + 0.1 * k))
+        found["help"] = [shell("--help") for _ in range(3)]
+    return {name: float(np.median(times)) for name, times in found.items()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[sys.argv[1]]()))

@@ -1,0 +1,1 @@
+"""Research with GLASSES: test problems, campaigns that compare methods, the paper reproduced."""

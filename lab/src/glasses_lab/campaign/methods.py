@@ -1,0 +1,161 @@
+"""The methods that can be compared: ours from the engine, two that do not learn, and the peers (loaded on demand).
+
+A method starts from the initial evaluations and then plays: ``ask`` for a point, ``tell`` its value, at the end
+``recommend`` where it believes the minimum to be (None: the best observation).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol as Interface
+
+import numpy as np
+from glasses.campaign.binoculars import Binoculars
+from glasses.campaign.protocols import Protocol
+from scipy.stats import qmc
+
+from glasses.lookahead.determinantal import DeterminantalPoints
+from glasses.lookahead.loss import Loss
+from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
+from glasses.lookahead.myopic import ExpectedLoss, LowerConfidenceBound, ProbabilityOfImprovement
+from glasses.lookahead.oracles import ThompsonPaths
+from glasses.lookahead.rollout import Rollout
+from glasses.loop.optimizer import Optimizer
+from glasses.search.decision import Search
+from glasses_lab.problems import Problem
+
+
+@dataclass(frozen=True)
+class Start:
+    """What every method is given: the box, the same initial evaluations, what may be spent in all, and a seed."""
+
+    problem: Problem  # for its name and box; values come through tell
+    protocol: Protocol
+    X: np.ndarray
+    y: np.ndarray
+    budget: int
+    seed: int
+
+
+class Player(Interface):
+    """One method in the middle of one run."""
+
+    def ask(self) -> np.ndarray: ...
+
+    def tell(self, x: np.ndarray, y: float) -> None: ...
+
+    def recommend(self) -> np.ndarray | None: ...
+
+
+class Ours:
+    """An optimiser of this library."""
+
+    def __init__(
+        self, start: Start, loss: Loss, *, draws: int = 0, guarded: bool = False, search: Search | None = None
+    ) -> None:
+        model, usual = start.protocol.model(start.problem), start.protocol.search
+        self.optimizer = Optimizer(
+            start.problem.bounds,
+            budget=start.budget,
+            n_initial=len(start.y),
+            x0=start.X,
+            y0=start.y,
+            loss=loss,
+            model=replace(model, draws=draws) if draws else model,
+            search=search or (replace(usual, guarded=True) if guarded else usual),
+            seed=start.seed,
+        )
+
+    def ask(self) -> np.ndarray:
+        return self.optimizer.ask()
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        self.optimizer.tell(x, y)
+
+    def recommend(self) -> np.ndarray | None:
+        return self.optimizer.result().recommended.x
+
+
+class Blind:
+    """Points that do not depend on the values."""
+
+    def __init__(self, start: Start, points: np.ndarray) -> None:
+        self.rest = iter(start.problem.from_unit(points))
+
+    def ask(self) -> np.ndarray:
+        return next(self.rest)
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        pass
+
+    def recommend(self) -> np.ndarray | None:
+        return None
+
+
+def _random(start: Start) -> Player:
+    return Blind(start, np.random.default_rng(start.seed).random((start.budget - len(start.y), start.problem.d)))
+
+
+def _sobol(start: Start) -> Player:
+    count = max(1, start.budget - len(start.y))
+    sequence = qmc.Sobol(start.problem.d, rng=np.random.default_rng(start.seed))
+    return Blind(start, sequence.random_base2((count - 1).bit_length())[:count])
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to start it, what it is called in tables, and the libraries it needs beyond the core."""
+
+    start: Callable[[Start], Player]
+    title: str
+    needs: tuple[str, ...] = ()
+
+    def missing(self) -> list[str]:
+        return [library for library in self.needs if importlib.util.find_spec(library) is None]
+
+
+def _ahead(steps: int | None) -> Callable[[Start], Player]:
+    return lambda start: Ours(start, start.protocol.looking_ahead(steps))
+
+
+def _peer(name: str) -> Callable[[Start], Player]:
+    def begin(start: Start) -> Player:
+        from glasses_lab.campaign import peers
+
+        return peers.PEERS[name](start)
+
+    return begin
+
+
+_BOTORCH, _OPTUNA = ("torch", "botorch"), ("optuna",)
+METHODS = {
+    "mpi": Method(lambda start: Ours(start, ProbabilityOfImprovement()), "MPI"),
+    "lcb": Method(lambda start: Ours(start, LowerConfidenceBound()), "GP-LCB"),
+    "el": Method(lambda start: Ours(start, ExpectedLoss()), "EL"),
+    "el-2": Method(_ahead(2), "EL-2"),
+    "el-3": Method(_ahead(3), "EL-3"),
+    "el-5": Method(_ahead(5), "EL-5"),
+    "el-10": Method(_ahead(10), "EL-10"),
+    "glasses": Method(_ahead(None), "GLASSES"),
+    "two-stage": Method(lambda start: Ours(start, TwoStage()), "two-stage"),
+    "glasses-dpp": Method(lambda start: Ours(start, Glasses(DeterminantalPoints())), "GLASSES, DPP"),
+    "marginal-dpp": Method(lambda start: Ours(start, Marginalized()), "marginal, DPP"),
+    "marginal-ts": Method(lambda start: Ours(start, Marginalized(ThompsonPaths())), "marginal, Thompson"),
+    "rollout": Method(lambda start: Ours(start, Rollout()), "rollout"),
+    "el-doubt": Method(lambda start: Ours(start, ExpectedLoss(), draws=8), "EL, doubt"),
+    "two-stage-doubt": Method(lambda start: Ours(start, TwoStage(nodes=5), draws=4), "two-stage, doubt"),
+    "two-stage-guarded": Method(lambda start: Ours(start, TwoStage(), guarded=True), "two-stage, guarded"),
+    "binoculars": Method(lambda start: Ours(start, ExpectedLoss(), search=Binoculars()), "BINOCULARS, our model"),
+    "random": Method(_random, "random"),
+    "sobol": Method(_sobol, "Sobol"),
+    "botorch-logei": Method(_peer("botorch-logei"), "BoTorch LogEI", _BOTORCH),
+    "botorch-logei-exact": Method(_peer("botorch-logei-exact"), "BoTorch LogEI, noise-free", _BOTORCH),
+    "botorch-tree-2": Method(_peer("botorch-tree-2"), "BoTorch tree, 2 steps", _BOTORCH),
+    "botorch-tree-3": Method(_peer("botorch-tree-3"), "BoTorch tree, 3 steps", _BOTORCH),
+    "botorch-tree-4": Method(_peer("botorch-tree-4"), "BoTorch tree, 4 steps", _BOTORCH),
+    "botorch-binoculars": Method(_peer("botorch-binoculars"), "BINOCULARS, BoTorch", _BOTORCH),
+    "optuna-gp": Method(_peer("optuna-gp"), "Optuna GPSampler", (*_OPTUNA, "torch")),
+    "optuna-tpe": Method(_peer("optuna-tpe"), "Optuna TPE", _OPTUNA),
+}

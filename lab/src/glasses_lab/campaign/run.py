@@ -1,0 +1,103 @@
+"""One run of a campaign: a method on a problem with a seed, from the initial design to the last evaluation.
+
+The initial design, the noise and the draw depend on the problem and the seed alone, so every method meets the same ones. A
+method that raises is recorded with its error and everything it had evaluated; only a missing library is not a result of the
+method and passes through. Nothing here writes to disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+import traceback
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from glasses.campaign.methods import METHODS, Start
+from glasses.campaign.protocols import PROTOCOLS
+from glasses.campaign.suite import Task
+
+from glasses import __version__
+from glasses_lab.problems import get, noisy
+
+
+def use_one_thread() -> None:
+    """One thread for XLA in this process, before its first computation: campaigns use the cores for runs instead."""
+    os.environ.update(NPROC="1", XLA_FLAGS="--xla_cpu_multi_thread_eigen=false")
+
+
+def run(task: Task) -> dict[str, Any]:
+    """The record of one run, ready for JSON."""
+    use_one_thread()
+    protocol, method = PROTOCOLS[task.protocol], METHODS[task.method]
+    problem = get(task.problem, seed=task.seed)
+    seed = _seed(task.problem, task.seed)
+    if protocol.noise_sd:
+        problem = noisy(problem, protocol.noise_sd, seed=seed)
+    X = [*initial_design(task)]
+    y = [problem(x) for x in X]
+    seconds: list[float] = []
+    recommended, error = None, None
+    begun = time.time()
+    try:
+        start = Start(problem, protocol, np.array(X), np.array(y), task.initial + task.evaluations, seed)
+        player = method.start(start)
+        for _ in range(task.evaluations):
+            clock = time.process_time()
+            x = np.asarray(player.ask(), dtype=float)
+            seconds.append(time.process_time() - clock)
+            value = problem(x)
+            X.append(x)
+            y.append(value)
+            player.tell(x, value)
+        recommended = player.recommend()
+    except ImportError:
+        raise
+    except Exception as failure:
+        place = traceback.extract_tb(failure.__traceback__)[-1]
+        error = f"{type(failure).__name__}: {failure} ({os.path.basename(place.filename)}:{place.lineno})"
+    return {
+        "key": task.key,
+        "problem": task.problem,
+        "method": task.method,
+        "seed": task.seed,
+        "protocol": task.protocol,
+        "initial": task.initial,
+        "evaluations": task.evaluations,
+        "minimum": problem.minimum,
+        "x": [x.tolist() for x in X],
+        "y": y,
+        "true": [problem.true(x) for x in X] if protocol.noise_sd else None,  # None: y is the true value
+        "recommended": None if recommended is None else recommended.tolist(),
+        "recommended_true": None if recommended is None else problem.true(recommended),
+        "seconds": [round(s, 6) for s in seconds],  # CPU seconds of each decision
+        "error": error,
+        "versions": versions(method.needs),
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
+    }
+
+
+def initial_design(task: Task) -> np.ndarray:
+    """Uniform points in the box; the same for every method and protocol."""
+    problem = get(task.problem, seed=task.seed)
+    rng = np.random.default_rng([_seed(task.problem, task.seed), 0x696E6974])
+    return problem.from_unit(rng.random((task.initial, problem.d)))
+
+
+def _seed(problem: str, seed: int) -> int:
+    """One whole number for (problem, seed), the same in every process."""
+    return int.from_bytes(hashlib.sha256(f"{problem}|{seed}".encode()).digest()[:4], "big")
+
+
+def versions(libraries: tuple[str, ...] = ()) -> dict[str, str]:
+    """What the run was made with."""
+    found = {"python": platform.python_version(), "glasses": __version__}
+    for library in ("jax", "numpy", "scipy", *libraries):
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "missing"
+    return found

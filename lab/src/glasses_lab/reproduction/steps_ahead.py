@@ -1,0 +1,98 @@
+"""Where the oracle predicts the next evaluations for two putative points, and the penalisation behind it, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from glasses.reproduction.camel import ORACLE, camel, grid
+
+from glasses.lookahead.oracles import KrigingBeliever, World
+from glasses.lookahead.scene import build_scene, look
+
+STARS = ((0.0, 0.05), (1.85, -0.8))
+AHEAD = 8  # evaluations left, the putative one included
+SHOWN = 4  # stages of the penalisation
+
+
+@dataclass(frozen=True)
+class StepsAhead:
+    """In the units of the function; the acquisition is relative to its largest value before any penalty."""
+
+    axes: tuple[np.ndarray, np.ndarray]
+    loss: np.ndarray  # (r, r) the myopic loss
+    points: np.ndarray  # evaluated
+    stars: np.ndarray  # (2, 2) putative points
+    steps: np.ndarray  # (2, AHEAD - 1, 2): by local penalisation
+    believed: np.ndarray  # (2, AHEAD - 1, 2): by the kriging believer
+    stages: np.ndarray  # (SHOWN, r, r): the penalised acquisition that step 2, 3, ... maximises, for the first star
+
+
+def steps_ahead(resolution: int = 41, stars: tuple[tuple[float, float], ...] = STARS) -> StepsAhead:
+    """The numbers behind the figure. The steps are predicted over the points of the grid."""
+    optimizer = camel(left=AHEAD)
+    a, b, points = grid(optimizer, resolution)
+    post, kernel = optimizer.posterior(), optimizer.model.kernel
+    steps: list[np.ndarray] = []
+    believed: list[np.ndarray] = []
+    stages: list[np.ndarray] = []
+    with jax.enable_x64(True):
+        places = jnp.asarray(optimizer.space.to_unit(points))
+        scene = jax.jit(build_scene, static_argnums=0)(kernel, post, places, jnp.zeros((0, 2)), jnp.asarray(0))
+        penalize, believe = (jax.jit(oracle.steps, static_argnums=3) for oracle in (ORACLE, KrigingBeliever()))
+        for star in stars:
+            seen = look(kernel, scene, jnp.asarray(optimizer.space.to_unit(np.array([star]))[0]))
+            world = World(seen, scene.mu, scene.eta, jnp.asarray(False))
+            found = np.asarray(penalize(scene, world, jnp.asarray(AHEAD), AHEAD))
+            steps.append(points[found])
+            believed.append(points[np.asarray(believe(scene, world, jnp.asarray(AHEAD), AHEAD))])
+            if not stages:
+                score = ORACLE.appeal(scene, world)
+                free = float(jnp.max(score - ORACLE.penalty(scene, world, seen.x, seen.mu, jnp.sqrt(seen.var))))
+                for i in found[:SHOWN]:
+                    stages.append(np.exp(np.asarray(score) - free).reshape(resolution, resolution))
+                    score = score + ORACLE.penalty(scene, world, scene.points[i], scene.mu[i], jnp.sqrt(scene.cov[i, i]))
+    loss = optimizer.loss_at(points, left=1).reshape(resolution, resolution)
+    evaluated = optimizer.space.read(optimizer.record().x_iters)[0]
+    return StepsAhead((a, b), loss, evaluated, np.array(stars), np.array(steps), np.array(believed), np.array(stages))
+
+
+def draw_steps_ahead(data: StepsAhead, path: Path) -> None:
+    """Above: two putative points and their predicted futures. Below: what each step maximises."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(13, 8), constrained_layout=True)
+    rows = figure.add_gridspec(2, 4, height_ratios=[1.45, 1])
+    for k, (star, steps, believed) in enumerate(zip(data.stars, data.steps, data.believed, strict=True)):
+        panel = figure.add_subplot(rows[0, 2 * k : 2 * k + 2])
+        shades = panel.contourf(*data.axes, data.loss, levels=30, cmap="viridis")
+        panel.plot(*data.points.T, "o", color="white", markeredgecolor="black", markersize=5, clip_on=False, label="evaluated")
+        for number, (step, other) in enumerate(zip(steps, believed, strict=True), start=2):
+            for place, shape, colour in ((step, "o", "tab:red"), (other, "s", "tab:purple")):
+                panel.plot(*place, shape, color="white", markeredgecolor=colour, markersize=14, clip_on=False, zorder=4)
+                panel.annotate(str(number), place, color=colour, ha="center", va="center", fontsize=9, zorder=5)
+        panel.plot(*star, "*", color="tab:red", markeredgecolor="white", markersize=20, label="putative point", zorder=6)
+        panel.plot([], [], "o", color="white", markeredgecolor="tab:red", label="steps by local penalisation (the paper)")
+        panel.plot([], [], "s", color="white", markeredgecolor="tab:purple", label="steps by the kriging believer")
+        panel.set_title(f"If the next point is the star: predicted steps 2 to {len(steps) + 1}", pad=14)
+        panel.set(xlabel="$x_1$", ylabel="$x_2$")
+    figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    figure.colorbar(shades, ax=panel, label="myopic loss")
+    for k, stage in enumerate(data.stages):
+        panel = figure.add_subplot(rows[1, k])
+        shades = panel.contourf(*data.axes, stage, levels=np.linspace(0, 1, 31), cmap="magma")
+        panel.plot(*data.stars[0], "*", color="tab:red", markeredgecolor="white", markersize=14)
+        panel.plot(*data.steps[0][:k].T, "o", markerfacecolor="none", markeredgecolor="white", markersize=8)
+        panel.plot(*data.steps[0][k], "X", color="tab:cyan", markeredgecolor="black", markersize=11)
+        panel.set_title(f"Local penalisation: step {k + 2}", fontsize=10)
+        panel.set_xlabel("$x_1$")
+    figure.colorbar(shades, ax=panel, label="penalised acquisition")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=140)
+    plt.close(figure)

@@ -1,0 +1,74 @@
+"""Every method of ours plays a whole game (the peers: tests_peers)."""
+
+import numpy as np
+import pytest
+from glasses.campaign.binoculars import BATCH, _best_of_batch
+from glasses.campaign.methods import METHODS
+from glasses.campaign.protocols import PROTOCOLS
+from glasses.campaign.run import run
+from glasses.campaign.suite import Task
+from glasses_lab.problems import get
+
+from glasses import GaussianProcess
+from glasses.gaussian import expected_min
+from glasses.lookahead.losses import Glasses
+from glasses.search.cascade import open_scene
+from glasses.search.decision import Situation
+from glasses.surrogate.posterior import joint
+
+OURS = [name for name, method in METHODS.items() if not method.needs]
+
+
+def check(record, evaluations):
+    assert record["error"] is None
+    assert len(record["y"]) == 3 + evaluations
+    low, high = np.array(get(record["problem"]).bounds).T
+    X = np.array(record["x"])
+    assert np.all((low <= X) & (high >= X))
+    assert len(np.unique(X, axis=0)) == len(X)
+
+
+@pytest.mark.parametrize("method", OURS)
+def test_ours(method):
+    check(run(Task("Sixhumpcamel", method, 0, "fair", 3, 3)), 3)
+
+
+def test_methods_decide_differently():
+    """Each name stands for a rule of its own: the decisions of one run are not all those of another."""
+    runs = {
+        method: run(Task("Sixhumpcamel", method, 1, "fair", 3, 6))["x"] for method in ("mpi", "lcb", "el", "el-2", "glasses")
+    }
+    assert len({str(x) for x in runs.values()}) == len(runs)
+
+
+def test_the_protocols():
+    branin, draw = get("Branin"), get("GP-SE-2-0.3")
+    assert PROTOCOLS["paper"].noise_sd == 0.1
+    assert PROTOCOLS["paper"].model(branin).bias
+    assert type(PROTOCOLS["paper"].search).__name__ == "Direct"
+    assert PROTOCOLS["fair"].model(branin).noise == 0.0
+    assert PROTOCOLS["fair"].looking_ahead(3) == Glasses(steps=3)
+    known = PROTOCOLS["known"].model(draw)
+    assert (known.fit.lengthscale, known.noise, type(known.kernel).__name__) == (0.3, 0.0, "SquaredExponential")
+    with pytest.raises(ValueError, match="Protocol 'known' needs draws from a GP"):
+        PROTOCOLS["known"].model(branin)
+
+
+def test_binoculars_takes_the_best_point_of_the_best_batch():
+    """[eq:qei]: no batch of survey places among 200, nor the believer's plan, is worth more together; the merit is log EI."""
+    model, rng = GaussianProcess(noise=0.0), np.random.default_rng(0)
+    X = rng.random((8, 2))
+    y = np.sin(7 * X[:, 0]) + np.cos(5 * X[:, 1])
+    situation = Situation(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 20)
+    scene = open_scene(model.kernel, situation, 256, rng)
+    found = _best_of_batch(scene, np.asarray(BATCH), kernel=model.kernel)
+
+    def worth(points):
+        mu, S = joint(model.kernel, scene.post, points)
+        return float(expected_min(np.asarray(mu), np.asarray(S), float(scene.eta)).gain)
+
+    places = np.asarray(scene.points)
+    best = worth(np.asarray(found.x))
+    assert best > max(worth(places[rng.choice(256, BATCH, replace=False)]) for _ in range(200))
+    alone = [float(expected_min([m], [[s * s]], float(scene.eta)).gain) for m, s in zip(found.mean, found.sd, strict=True)]
+    np.testing.assert_allclose(np.exp(np.asarray(found.merit)), alone, rtol=1e-6)

@@ -1,1 +1,0 @@
-"""Myopic losses: what one evaluation is worth."""

@@ -1,0 +1,1 @@
+"""Running compiled programs: settings of their own, a cache on disk, padded sizes, BLAS threads."""

@@ -1,0 +1,1 @@
+"""What is varied: parameters, the space they span, and its points inside compiled programs."""

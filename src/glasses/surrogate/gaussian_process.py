@@ -1,0 +1,3 @@
+from glasses.surrogate.fit import GaussianProcess
+
+__all__ = ["GaussianProcess"]

@@ -1,0 +1,192 @@
+import numpy as np
+import pytest
+
+from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, Optimizer
+from glasses.loop.correction import HINDSIGHT, Stretch
+from glasses.surrogate import Known
+
+
+def begun(budget=10, units=(0.0, 1.0), n=5, **settings):
+    optimizer = Optimizer([(0, 1)], budget=budget, loss=ExpectedLoss(), seed=3, noise=0.0, **settings)
+    for x in (0.1, 0.35, 0.6, 0.8, 0.95)[:n]:
+        optimizer.tell([x], units[0] + units[1] * float(np.sin(9 * x) + x))
+    return optimizer
+
+
+def test_in_the_users_units():
+    plain, moved = begun().forecast(), begun(units=(50.0, 1000.0)).forecast()
+    np.testing.assert_allclose(moved.gain, 1000.0 * plain.gain, rtol=1e-6)
+    assert moved.best == pytest.approx(50.0 + 1000.0 * plain.best)
+    assert len(plain) == 5
+    assert plain.clairvoyant <= plain.expected[-1] <= plain.expected[0] <= plain.best
+    assert np.all(plain.low <= plain.high)
+
+
+def test_the_first_step_is_the_loss_of_the_next_point():
+    """Exact at k = 1: eta - EI at the point that ask will give."""
+    optimizer = begun()
+    forecast = optimizer.forecast(steps=1)
+    x = optimizer.plan().next
+    assert forecast.expected[0] == pytest.approx(float(optimizer.loss_at([x], left=1)[0]), abs=1e-6)
+
+
+def test_asks_for_nothing_and_is_the_same_twice():
+    optimizer = begun()
+    first, second = optimizer.forecast(steps=3), begun().forecast(steps=3)
+    assert optimizer.pending == []
+    np.testing.assert_array_equal(first.expected, second.expected)
+    np.testing.assert_allclose(first.expected[0], begun().forecast().expected[0], rtol=1e-9)
+
+
+def test_in_words():
+    assert str(begun().forecast(steps=1)).startswith("1 more evaluation is expected to buy ")
+    assert "2 more evaluations are expected to buy " in str(begun().forecast())
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (0, "steps must be a whole number of at least 1"),
+        (6, "5 of 10 evaluations remain"),
+        (2.5, "steps must be"),
+        (True, "steps"),
+    ],
+)
+def test_wrong_horizons_are_refused(steps, words):
+    with pytest.raises(ValueError, match=words):
+        begun().forecast(steps=steps)
+
+
+def test_nothing_to_go_by_or_nothing_left():
+    with pytest.raises(ValueError, match="no data to forecast from"):
+        begun(n=0).forecast()
+    with pytest.raises(ValueError, match="Nothing is left to forecast"):
+        begun(budget=5).forecast()
+
+
+def test_no_more_steps_than_a_finite_space_holds():
+    optimizer = Optimizer({"a": Choice(list("abcdefgh"))}, budget=20, loss=ExpectedLoss(), seed=1, noise=0.0, n_initial=3)
+    for k, name in enumerate("abcde"):
+        optimizer.tell({"a": name}, float(k * k % 7))
+    assert len(optimizer.forecast()) == 3
+    assert optimizer.forecast(steps=1).clairvoyant == optimizer.forecast().clairvoyant
+    with pytest.raises(ValueError, match="only 3 configurations of this space are new"):
+        optimizer.forecast(steps=4)
+
+
+def test_repetitions_do_not_use_up_a_finite_space():
+    optimizer = Optimizer([Int(0, 3)], budget=10, loss=ExpectedLoss(), seed=1, noise=0.0, n_initial=2)
+    for k in (0, 0, 1, 2):
+        optimizer.tell([k], float(k))
+    assert len(optimizer.forecast()) == 1
+    optimizer.tell([3], 4.0)
+    with pytest.raises(ExhaustedError):
+        optimizer.forecast()
+
+
+def test_the_risk_of_a_failure_lowers_the_forecast():
+    """k = 1 is the probability of success times EI, as the loss of the point says."""
+    optimizer = begun(budget=20)
+    for x in (0.42, 0.44, 0.46, 0.48):
+        optimizer.tell([x], None)
+    forecast = optimizer.forecast(steps=4, x=[0.5])
+    gain = forecast.best - float(optimizer.loss_at([0.5], left=1)[0])
+    assert forecast.gain[0] == pytest.approx(gain, rel=1e-6)
+    assert np.all(np.diff(forecast.gain) >= 0)
+    assert forecast.open_loop[0] == pytest.approx(forecast.expected[0], abs=0.1 * (forecast.best - forecast.clairvoyant))
+
+
+def test_with_noise_there_is_one_best_value():
+    """The first entry does not depend on how far is looked, nothing jumps at the end, the fixed plan promises no more."""
+    optimizer = Optimizer([(0, 1)], budget=14, loss=ExpectedLoss(), seed=3, noise=0.5)
+    for x in (0.1, 0.35, 0.6, 0.8, 0.95, 0.5, 0.2, 0.7):
+        optimizer.tell([x], float(np.sin(9 * x) + x))
+    far, near = optimizer.forecast(), optimizer.forecast(steps=1)
+    assert far.expected[0] == pytest.approx(near.expected[0], rel=1e-9)
+    steps = np.diff(far.gain)
+    assert steps[-1] < 2 * steps[-2]
+    assert np.all(far.open_loop >= far.expected - 0.1 * far.gain)
+
+
+def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evaluation_alone():
+    """[eq:stretch], by hand: 5 values told, so t_k = (5 + k) / 6."""
+    optimizer = begun()
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    t, r = (5 + np.arange(1, 6)) / 6, np.median(optimizer.values) - min(optimizer.values)
+    for end, share in (("expected", HINDSIGHT.gain), ("open_loop", HINDSIGHT.gain), ("low", HINDSIGHT.most)):
+        gain = raw.best - getattr(raw, end)
+        by_hand = [min(t[k] ** 3 * gain[k], gain[k] + share * r * (t[k] - 1)) for k in range(5)]
+        np.testing.assert_allclose(moved.best - getattr(moved, end), by_hand, rtol=1e-9)
+    assert moved.gain[0] == pytest.approx(raw.gain[0], rel=1e-12)
+    for never_up in (moved.expected, moved.low, moved.high, moved.open_loop):
+        assert np.all(np.diff(never_up) <= 1e-12)
+    assert moved.clairvoyant <= moved.expected[-1]
+
+
+def test_the_cautious_end_lets_some_evaluations_come_to_nothing():
+    """[eq:idle], by hand; never less than the next evaluation is sure to bring."""
+    high = 1.0 - np.array([0.1, 0.2, 0.4, 0.8])
+    told = Forecast(1.0, high - 0.2, high - 0.3, high, high, -2.0, np.array([1.0, 6.0, 12.0, 24.0]))
+    moved = Stretch(0.0, 0.0, 6).applied(told, [1.0, 5.0, 9.0])
+    np.testing.assert_allclose(1.0 - moved.high, [0.1, 0.1, 0.5 * 0.4, 0.75 * 0.8])
+
+
+def test_where_the_model_sees_nothing_to_gain_nothing_is_promised():
+    flat = Forecast(1.0, *(np.ones(4) for _ in range(4)), 1.0, np.arange(1.0, 5.0))
+    moved = HINDSIGHT.applied(flat, [1.0, 5.0, 9.0])
+    assert np.all(moved.gain == 0)
+    assert moved.clairvoyant == 1.0
+    assert np.all(moved.low == 1.0)
+
+
+def test_known_hyperparameters_need_no_hindsight():
+    model = GaussianProcess(fit=Known(0.3), noise=0.0)
+    known = Optimizer([(0, 1)], budget=10, loss=ExpectedLoss(), seed=3, model=model)
+    for x in (0.1, 0.6, 0.95):
+        known.tell([x], float(np.sin(9 * x)))
+    np.testing.assert_array_equal(known.forecast().expected, known.forecast(raw=True).expected)
+
+
+def test_evaluations_that_cannot_be_paid_for_bring_nothing():
+    """The forecast ends where the money is gone in every simulated future, and so does what may be asked of it."""
+    settings = {"cost": lambda x: 1.0 if x[0] > 0.02 else 0.05, "n_initial": 3}
+    optimizer = Optimizer([(0, 1)], budget=8.0, loss=ExpectedLoss(), seed=3, noise=0.0, **settings)
+    for x in (0.1, 0.35, 0.6, 0.8, 0.95):
+        optimizer.tell([x], float(np.sin(9 * x) + x))
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    assert optimizer.remaining == 60
+    assert 3 <= len(moved) == len(raw) < 60
+    assert np.all(np.diff(moved.made) > 0)
+    with pytest.raises(ValueError, match=f"steps = 60 but {len(raw)} can be paid for: look less far"):
+        optimizer.forecast(60)
+
+
+def test_what_is_under_way_is_not_stretched():
+    """Pending points explain all of the gain: with or without hindsight nothing comes on top of them."""
+    optimizer = begun(budget=13)
+    optimizer.ask(6)  # fills the interesting places
+    waiting = optimizer._known.under_way()
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    on_top = np.maximum(raw.gain - waiting, 0.0)
+    t = (5 + 6 + np.arange(1, len(raw) + 1)) / (5 + 6 + 1)
+    assert waiting > 0
+    assert np.all(moved.gain - np.minimum(raw.gain, waiting) <= t**3 * on_top + 1e-12)
+
+
+def test_with_noise_the_spread_is_measured_from_the_best_mean():
+    optimizer = Optimizer([(0, 1)], budget=30, loss=ExpectedLoss(), seed=3, noise=0.5)
+    for k, x in enumerate(np.linspace(0.05, 0.95, 12)):
+        optimizer.tell([x], float(np.sin(9 * x) + 0.5 * (-1) ** k))
+    raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
+    r = np.median(optimizer.values) - raw.best
+    assert r < np.median(optimizer.values) - min(optimizer.values)
+    t = (12 + np.arange(1, len(raw) + 1)) / 13
+    assert np.all(moved.gain <= raw.gain + HINDSIGHT.gain * r * (t - 1) + 1e-12)
+
+
+def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():
+    optimizer = begun()
+    short, long = optimizer.forecast(steps=2), optimizer.forecast()
+    np.testing.assert_array_equal(short.expected, long.expected[:2])
+    np.testing.assert_array_equal(short.low, long.low[:2])
+    assert short.clairvoyant == long.clairvoyant
