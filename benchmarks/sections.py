@@ -9,7 +9,7 @@ from functools import partial
 from benchmarks.setting import cpu_seconds, data, use_one_thread
 
 
-def decide(X, y, left, seed, loss=None, **settings):
+def decide(loss, X, y, left, seed, **settings):
     """One full decision of ours: a fresh optimiser, told everything, asked once."""
     import glasses
 
@@ -42,7 +42,7 @@ def decisions(repeats=9):
         "glasses Glasses (20 steps, open loop)": ours(glasses.Glasses()),
         "glasses TwoStage (20 steps, default)": ours(glasses.TwoStage()),
         "glasses paper() (20 steps, EP, DIRECT)": lambda X, y, seed: (
-            lambda: decide(X=X, y=y, left=20, seed=seed, preset=glasses.PAPER)
+            lambda: decide(None, X, y, 20, seed, preset=glasses.PAPER)
         ),
         "BoTorch LogEI, defaults (1 step)": peer("botorch-logei"),
         "BoTorch LogEI, noise fixed (1 step)": peer("botorch-logei-exact"),
@@ -100,7 +100,7 @@ def memory():
     import glasses
 
     X, y = data(25, 2, 0)
-    decide(glasses.Glasses(), X, y, 100, 0, search=glasses.Cascade(places=4096, valued=4096))
+    decide(glasses.Glasses(), X, y, 100, 0, search=Cascade(places=4096, valued=4096))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
