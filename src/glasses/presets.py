@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glasses.gaussian.ep import EP
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.losses import Glasses, TwoStage
 from glasses.lookahead.oracles import LocalPenalization
-from glasses.search.cascade import Cascade
 from glasses.search.decision import Search
 from glasses.search.direct import Direct
+from glasses.search.multi_start import MultiStart
 from glasses.surrogate.fit import MaximumLikelihood
 from glasses.surrogate.gaussian_process import GaussianProcess
-from glasses.surrogate.kernels import SquaredExponential
+from glasses.surrogate.kernels import Constant, SquaredExponential
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,27 @@ class Preset:
     model: GaussianProcess
     search: Search
 
+    def with_parts(
+        self, *, loss: Loss | None = None, model: GaussianProcess | None = None, search: Search | None = None
+    ) -> Preset:
+        """The same with the parts that are given."""
+        return Preset(
+            self.loss if loss is None else loss,
+            self.model if model is None else model,
+            self.search if search is None else search,
+        )
 
-DEFAULT = Preset(loss=TwoStage(), model=GaussianProcess(), search=Cascade())
+    def with_noise(self, noise: float) -> Preset:
+        """The same with this standard deviation of an evaluation."""
+        return replace(self, model=replace(self.model, noise=noise))
+
+
+DEFAULT = Preset(loss=TwoStage(), model=GaussianProcess(), search=MultiStart())
 """What is used when nothing is said: two-stage look-ahead, Matern-5/2 by MAP, multi-start search."""
 
 PAPER = Preset(
     loss=Glasses(oracle=LocalPenalization(softplus=True), expectation=EP()),
-    model=GaussianProcess(kernel=SquaredExponential(), fit=MaximumLikelihood(starts=5), bias=True),
+    model=GaussianProcess(kernel=SquaredExponential() + Constant(), fit=MaximumLikelihood(starts=5), constant_mean=False),
     search=Direct(),
 )
 """The paper's algorithm, to the letter where the letter is right: squared-exponential plus bias kernel, maximum likelihood from

@@ -1,6 +1,6 @@
-"""Futures from a determinantal point process: good places that are unlike each other and unlike x*.
+"""Futures from a determinantal point process: good candidates that are unlike each other and unlike x*.
 
-A k-DPP over a ground set of M places gives a set A of k of them the probability det(L_A) / e_k(L), with
+A k-DPP over a ground set of M candidates gives a set A of k of them the probability det(L_A) / e_k(L), with
 
     L_ij = q_i q_j (k'(x_i, x_j) + noise [i = j]),   q_i^2 = EI(x_i)                                        [eq:dpp]
 
@@ -8,12 +8,12 @@ k' the posterior covariance: quality from EI, similarity from the model. Sets th
 Schur complement of L in x*, that is with k' after x* is evaluated: conditioning on x* is conditioning the model [eq:given].
 
     e_k(L) = sum over |A| = k of det(L_A), from the eigenvalues:  e_l^m = e_l^{m-1} + lambda_m e_{l-1}^{m-1}   [eq:esp]
-    sample   keep eigenvector m with probability lambda_m e_{l-1}^{m-1} / e_l^m, m = M..1; then places one by one with
+    sample   keep eigenvector m with probability lambda_m e_{l-1}^{m-1} / e_l^m, m = M..1; then candidates one by one with
              probability proportional to what the kept vectors have left there (Kulesza and Taskar 2012, algorithm 8)
     mode     greedily, x_k = argmax  log q_i^2 + log k'(x_i, x_i | x*, x_2..x_{k-1})                           [eq:greedy]
 
-The sums e_l^m are kept as logarithms. The ground set is the 128 places of highest EI. Cost per x*: M^3 for the eigenvectors,
-M k^2 for a sample; the mode costs what the kriging believer costs.
+The sums e_l^m are kept as logarithms. The ground set is the 128 candidates of highest EI. Cost per x*: M^3 for the
+eigenvectors, M k^2 for a sample; the mode costs what the kriging believer costs.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import jax
 import jax.numpy as jnp
 
 from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.candidates import CandidateSet, times_feasibility
 from glasses.lookahead.oracles import (
-    World,
+    Belief,
+    budget_after,
     check_seed,
     choose,
     covariance_after,
-    free_places,
+    free_candidates,
     is_copy,
-    nowhere,
-    purse_after,
+    no_steps,
 )
-from glasses.lookahead.scene import Scene, if_it_succeeds
 from glasses.runtime.padding import MAX_HORIZON
 
 _TINY = 1e-300
@@ -45,7 +45,7 @@ _GROUND = MAX_HORIZON  # one size, so that no padding changes a draw
 class DeterminantalPoints:
     """[eq:dpp] conditioned on x*: its greedy mode, or with ``sample=True`` exact draws of all steps together.
 
-    ``seed`` chooses the random numbers, the same for all candidates and decisions.
+    ``seed`` chooses the random numbers, the same for all query points and decisions.
     """
 
     sample: bool = False
@@ -54,67 +54,74 @@ class DeterminantalPoints:
     def __post_init__(self) -> None:
         check_seed(self.seed)
 
-    def steps(self, scene: Scene, world: World, left: jax.Array, size: int, draw: jax.Array | int = 0) -> jax.Array:
-        quality = if_it_succeeds(
-            log_expected_improvement(world.mu, jnp.sqrt(jnp.diagonal(scene.believed)), world.eta), scene.safe
-        )
-        return (
-            self._sampled(scene, world, quality, left, size, draw)
-            if self.sample
-            else self._greedy(scene, world, quality, left, size)
-        )
+    def predict(
+        self, candidates: CandidateSet, belief: Belief, remaining: jax.Array, size: int, draw: jax.Array | int = 0
+    ) -> jax.Array:
+        log_ei = log_expected_improvement(belief.mu, jnp.sqrt(jnp.diagonal(candidates.pending.cov)), belief.eta)
+        quality = times_feasibility(log_ei, candidates.log_feasibility)
+        if self.sample:
+            return self._sampled(candidates, belief, quality, remaining, size, draw)
+        return self._greedy(candidates, belief, quality, remaining, size)
 
-    def _greedy(self, scene: Scene, world: World, quality: jax.Array, left: jax.Array, size: int) -> jax.Array:
+    def _greedy(
+        self, candidates: CandidateSet, belief: Belief, quality: jax.Array, remaining: jax.Array, size: int
+    ) -> jax.Array:
         """[eq:greedy]."""
-        S = covariance_after(scene, world.star)
+        S, noise = covariance_after(candidates, belief.query), candidates.noise
 
         def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-            rows, rest, free, purse, places = state
-            i, place, free, purse = choose(scene, quality + jnp.log(rest + scene.noise), free, purse)
-            row = (S[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + scene.noise)
+            rows, rest, free, budget, steps = state
+            i, chosen, free, budget = choose(candidates, quality + jnp.log(rest + noise), free, budget)
+            row = (S[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + noise)
             rest = jnp.maximum(rest - row * row, _TINY)
-            return rows.at[k].set(row), rest, free, purse, places.at[k - 1].set(place)
+            return rows.at[k].set(row), rest, free, budget, steps.at[k - 1].set(chosen)
 
         start = (
             jnp.zeros((size, S.shape[0])),
             jnp.diagonal(S),
-            free_places(scene, world.star),
-            purse_after(scene, world.star),
-            nowhere(size),
+            free_candidates(candidates, belief.query),
+            budget_after(candidates, belief.query),
+            no_steps(size),
         )
-        return jax.lax.fori_loop(1, jnp.minimum(left, size), step, start)[-1]
+        return jax.lax.fori_loop(1, jnp.minimum(remaining, size), step, start)[-1]
 
     def _sampled(
-        self, scene: Scene, world: World, quality: jax.Array, left: jax.Array, size: int, draw: jax.Array | int
+        self,
+        candidates: CandidateSet,
+        belief: Belief,
+        quality: jax.Array,
+        remaining: jax.Array,
+        size: int,
+        draw: jax.Array | int,
     ) -> jax.Array:
-        U, P = quality.shape[0], scene.pending
-        free = free_places(scene, world.star)
-        free = free if scene.lattice is None else free & ~is_copy(scene)
-        best, ground = jax.lax.top_k(jnp.where(free, quality, -jnp.inf), min(U - P, _GROUND))
+        U = quality.shape[0]
+        free = free_candidates(candidates, belief.query)
+        free = free if candidates.lattice is None else free & ~is_copy(candidates)
+        best, ground = jax.lax.top_k(jnp.where(free, quality, -jnp.inf), min(candidates.n_candidates, _GROUND))
         q = jnp.where(jnp.isfinite(best), jnp.exp(0.5 * (best - best[0])), 0.0)  # e_k scales with it, probabilities do not
-        S = covariance_after(scene, world.star)[ground][:, ground] + scene.noise * jnp.eye(ground.size)
-        L = q[:, None] * S * q[None, :] / scene.post.hyper.signal
+        S = covariance_after(candidates, belief.query)[ground][:, ground] + candidates.noise * jnp.eye(ground.size)
+        L = q[:, None] * S * q[None, :] / candidates.post.variance
         key = jax.random.fold_in(jax.random.key(self.seed), draw)
-        k = jnp.minimum(jnp.minimum(left, size) - 1, jnp.sum(free))
+        k = jnp.minimum(jnp.minimum(remaining, size) - 1, jnp.sum(free))
         chosen, wanted = ground[sample_k(key, L, k, size - 1)], jnp.arange(size - 1) < k
         lost = wanted & ~free[chosen]  # drawn where the kernel is zero up to rounding: the best of the others instead
         unused = free.at[jnp.where(wanted, chosen, U)].set(False, mode="drop")
         others = jax.lax.top_k(jnp.where(unused, quality, -jnp.inf), min(size - 1, U))[1]
         chosen = jnp.where(wanted, jnp.where(lost, others[jnp.cumsum(lost) - 1], chosen), -1)
-        return _paid(scene, chosen, purse_after(scene, world.star))
+        return _affordable(candidates, chosen, budget_after(candidates, belief.query))
 
 
-def _paid(scene: Scene, steps: jax.Array, purse: jax.Array) -> jax.Array:
-    """The steps in their order, without those that the purse does not afford when their turn comes."""
-    price = scene.price
-    if price is None:
+def _affordable(candidates: CandidateSet, steps: jax.Array, budget: jax.Array) -> jax.Array:
+    """The steps in their order, without those that the budget does not afford when their turn comes."""
+    if candidates.costs is None:
         return steps
+    cost = candidates.costs.cost
 
-    def pay(purse: jax.Array, i: jax.Array) -> tuple[jax.Array, jax.Array]:
-        enough = (i >= 0) & (price[i] <= purse)
-        return jnp.where(enough, purse - price[i], purse), jnp.where(enough, i, -1)
+    def pay(budget: jax.Array, i: jax.Array) -> tuple[jax.Array, jax.Array]:
+        enough = (i >= 0) & (cost[i] <= budget)
+        return jnp.where(enough, budget - cost[i], budget), jnp.where(enough, i, -1)
 
-    return jax.lax.scan(pay, purse, steps)[1]
+    return jax.lax.scan(pay, budget, steps)[1]
 
 
 def log_elementary(log_lambda: jax.Array, most: int) -> jax.Array:
@@ -134,7 +141,7 @@ def sample_k(key: jax.Array, L: jax.Array, k: jax.Array, most: int) -> jax.Array
     values, vectors = jnp.linalg.eigh(0.5 * (L + L.T))
     log_lambda = jnp.log(jnp.maximum(values, _TINY))
     table = log_elementary(log_lambda, most)
-    by_vector, by_place = jax.random.split(key)
+    by_vector, by_member = jax.random.split(key)
     u = jax.random.uniform(by_vector, (M,))
 
     def keep(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -146,14 +153,14 @@ def sample_k(key: jax.Array, L: jax.Array, k: jax.Array, most: int) -> jax.Array
 
     _, kept = jax.lax.fori_loop(0, M, keep, (k, jnp.zeros(M, bool)))
     V = jnp.where(kept[None, :], vectors, 0.0)
-    K = V @ V.T  # a projection: its samples have exactly k places
+    K = V @ V.T  # a projection: its samples have exactly k members
 
-    def place(j: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def member(j: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         rows, left, chosen = state
         log_p = jnp.log(jnp.maximum(left, _TINY))
-        i = jax.random.categorical(jax.random.fold_in(by_place, j), log_p)
+        i = jax.random.categorical(jax.random.fold_in(by_member, j), log_p)
         row = (K[i] - rows[:, i] @ rows) / jnp.sqrt(jnp.maximum(left[i], _TINY))
         return rows.at[j].set(row), jnp.maximum(left - row * row, 0.0).at[i].set(0.0), chosen.at[j].set(i)
 
     start = (jnp.zeros((max(most, 1), M)), jnp.diagonal(K), jnp.zeros(most, int))
-    return jax.lax.fori_loop(0, k, place, start)[2]
+    return jax.lax.fori_loop(0, k, member, start)[2]

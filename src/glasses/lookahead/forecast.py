@@ -1,15 +1,16 @@
-"""What is the rest of the budget worth? The best value after k more evaluations, k = 1..n, as the model sees it.
+"""What is the remaining budget worth? The best value after k more evaluations, k = 1..n, as the model sees it.
 
-    expected   eta - E[ sum_{j<=k} EI(x_j | D_{j-1}) ]     futures simulated with EI as the policy, ``rollout`` [eq:rollout]
-    band       quantiles of the best value of the same futures after k steps; of k = 1 those of min(eta, y*), exact
-    open loop  the first k steps of the kriging believer's plan, nothing learnt on the way [eq:open]: less gain than a policy
-               that learns can have
-    all-seeing eta - E[min(eta, min over the places of f)]: more gain than any policy can have           [eq:clairvoyant]
+    expected     eta - E[ sum_{j<=k} EI(x_j | D_{j-1}) ]     futures simulated with EI as the policy, ``rollout`` [eq:rollout]
+    band         quantiles of the best value of the same futures after k steps; of k = 1 those of min(eta, y*), exact
+    open loop    the first k steps of the kriging believer's plan, nothing learnt on the way [eq:open]: less gain than a policy
+                 that learns can have
+    clairvoyant  eta - E[min(eta, min over the candidates of f)]: more gain than any policy can have      [eq:clairvoyant]
 
 The expected best value never rises with k, and k = 1 is the closed form. With noise, the best value is the lowest posterior
 mean at a point after its outcomes, for every k and for the open loop; where evaluations have failed, steps fail with their
-probability. The hyperparameters are believed, also where decisions doubt them. The bounds bound what the best policy can do on
-these places; the simulated policy is one policy. What a model does not know of itself is put right in ``loop.hindsight``.
+probability. The fitted hyperparameters are used, also where decisions average over samples. The bounds bound what the best
+policy can do on these candidates; the simulated policy is one policy. What a model does not know of itself is corrected in
+``loop.correction``.
 """
 
 from __future__ import annotations
@@ -21,12 +22,11 @@ import jax.numpy as jnp
 from scipy import special
 
 from glasses.gaussian.qmc import QMC, correlations
+from glasses.lookahead.candidates import CandidateSet, joint_of_steps, query_point
 from glasses.lookahead.losses import Glasses
-from glasses.lookahead.rollout import Rollout, normals, succeeds
-from glasses.lookahead.scene import Scene, future_law, look
+from glasses.lookahead.rollout import BLOCK, is_feasible, normals, simulate_block
 from glasses.runtime.program import program
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
 
 FUTURES = 256
 BAND = 0.8
@@ -34,64 +34,69 @@ _LOW, _HIGH = 0.5 - BAND / 2, 0.5 + BAND / 2
 _PATHS = 1024
 
 
-class Foretold(NamedTuple):
-    """Gains below eta in standardised units, (size,) each: entry k - 1 after k more evaluations."""
+class ForecastGains(NamedTuple):
+    """Gains below the incumbent in the model's units, (size,) each: entry k - 1 after k more evaluations."""
 
     eta: jax.Array
-    gain: jax.Array
+    expected: jax.Array
     least: jax.Array  # quantiles of the gain, the band
     most: jax.Array
     open_loop: jax.Array
     clairvoyant: jax.Array  # ()
-    made: jax.Array  # how many of the k evaluations happen, on average: all of them, or those that can be paid for
+    evaluations: jax.Array  # how many of the k evaluations happen, on average: all of them, or those that can be paid for
 
 
 @program
-def foretell(scene: Scene, x: jax.Array, price: jax.Array | None, left: jax.Array, *, kernel: Kernel, size: int) -> Foretold:
+def forecast_gains(
+    candidates: CandidateSet, x: jax.Array, cost: jax.Array | None, remaining: jax.Array, *, kernel: Kernel, size: int
+) -> ForecastGains:
     """The forecast when the next evaluation is at x."""
-    star = look(kernel, scene, x)._replace(price=price)
-    rollout = Rollout(race=(FUTURES,))
+    query = query_point(kernel, candidates, x)._replace(cost=cost)
     blocks = jax.lax.map(
-        lambda block: rollout.simulate(scene, star, left, size, block, whole_story=True), jnp.arange(FUTURES // 16)
+        lambda block: simulate_block(candidates, query, remaining, size, FUTURES, block, for_forecast=True),
+        jnp.arange(FUTURES // BLOCK),
     )
     gains = jnp.mean(blocks.gains.reshape(FUTURES, size), axis=0)
-    happens = jnp.arange(size) < left
+    happens = jnp.arange(size) < remaining
     paid = jnp.mean(blocks.steps.reshape(FUTURES, size - 1) >= 0, axis=0)
-    made = jnp.cumsum(jnp.concatenate([jnp.ones(1), paid]))
+    evaluations = jnp.cumsum(jnp.concatenate([jnp.ones(1), paid]))
     best = jnp.where(happens[None], blocks.best.reshape(FUTURES, size), jnp.inf)
-    after = scene.eta - jax.lax.cummin(best, axis=1)
+    after = candidates.eta - jax.lax.cummin(best, axis=1)
     least, most = (jnp.quantile(after, q, axis=0) for q in (_LOW, _HIGH))
-    if scene.pending == 0 and star.safe is None:
-        sd = star.var / jnp.sqrt(star.var + scene.noise)
+    if candidates.n_pending == 0 and query.log_feasibility is None:
+        sd = query.var / jnp.sqrt(query.var + candidates.noise)
         z = jnp.asarray(special.ndtri([_LOW, _HIGH]))
-        low, high = jnp.maximum(scene.eta - (star.mu - sd * z), 0.0)
+        low, high = jnp.maximum(candidates.eta - (query.mu - sd * z), 0.0)
         least, most = least.at[0].set(low), most.at[0].set(high)
 
-    U, P = scene.points.shape[0], scene.pending
-    plan = Glasses().futures(scene, star, left, size)
+    C, U = candidates.n_candidates, candidates.points.shape[0]
+    plan = Glasses().predict_steps(candidates, query, remaining, size)
 
     def planned(k: jax.Array) -> jax.Array:
-        mu, S, valid = future_law(scene, star, plan, jnp.minimum(k, left))
-        both = valid[:, None] & valid[None, :]
-        observed = jnp.where(both, S, 0.0) + jnp.diag(jnp.where(valid, scene.noise + 1e-10 * scene.post.hyper.signal, 1.0))
+        mu, S, active = joint_of_steps(candidates, query, plan, jnp.minimum(k, remaining))
+        both = active[:, None] & active[None, :]
+        observed = jnp.where(both, S, 0.0) + jnp.diag(jnp.where(active, candidates.noise + candidates.post.nugget, 1.0))
         L = jnp.linalg.cholesky(observed)
         V = jax.scipy.linalg.solve_triangular(L, jnp.where(both, S, 0.0), lower=True)
-        learnt = jnp.where(scene.noise < NEGLIGIBLE_NOISE, S, V.T @ V)
-        if star.safe is None or scene.safe is None:
-            return jnp.exp(QMC(64).log_gain(mu, learnt, scene.eta, valid))
-        _, _, factor = correlations(learnt, valid, jnp.zeros(()))
+        learnt = jnp.where(candidates.is_exact, S, V.T @ V)
+        if query.log_feasibility is None or candidates.log_feasibility is None:
+            return jnp.exp(QMC(64).log_gain(mu, learnt, candidates.eta, active))
+        _, _, factor = correlations(learnt, active, jnp.zeros(()))
         sd = jnp.sqrt(jnp.maximum(jnp.diagonal(learnt), 1e-300))
-        safe = jnp.concatenate([star.safe[None], scene.safe[jnp.concatenate([plan, jnp.arange(U - P, U)])]])
+        log_feasibility = jnp.concatenate(
+            [query.log_feasibility[None], candidates.log_feasibility[jnp.concatenate([plan, jnp.arange(C, U)])]]
+        )
         t = jnp.asarray(normals(FUTURES))
         y = mu[:, None] + sd[:, None] * (factor @ t[:, : mu.size].T)
-        went = valid[:, None] & succeeds(safe[:, None], t[:, -mu.size :].T)
-        return jnp.mean(jnp.maximum(scene.eta - jnp.min(jnp.where(went, y, jnp.inf), axis=0), 0.0))
+        went = active[:, None] & is_feasible(log_feasibility[:, None], t[:, -mu.size :].T)
+        return jnp.mean(jnp.maximum(candidates.eta - jnp.min(jnp.where(went, y, jnp.inf), axis=0), 0.0))
 
     open_loop = jax.lax.cummax(jax.lax.map(planned, jnp.arange(1, size + 1)))
     expected = jnp.cumsum(jnp.where(happens, gains, 0.0))
-    sd, _, factor = correlations(scene.cov, scene.real, jnp.zeros(()))
-    paths = scene.mu[:, None] + sd[:, None] * factor @ jax.random.normal(jax.random.key(0), (U, _PATHS))
-    lowest = jnp.min(jnp.where(scene.real[:, None], paths, jnp.inf), axis=0)
-    clairvoyant = jnp.mean(jnp.maximum(scene.eta - lowest, 0.0))
+    sd, _, factor = correlations(candidates.cov, candidates.active, jnp.zeros(()))
+    paths = candidates.mu[:, None] + sd[:, None] * factor @ jax.random.normal(jax.random.key(0), (U, _PATHS))
+    lowest = jnp.min(jnp.where(candidates.active[:, None], paths, jnp.inf), axis=0)
+    clairvoyant = jnp.mean(jnp.maximum(candidates.eta - lowest, 0.0))
     clairvoyant = jnp.maximum(clairvoyant, jnp.maximum(expected[-1], open_loop[-1]))  # a bound, also for few paths
-    return Foretold(scene.eta, expected, jnp.maximum(least, 0.0), jnp.maximum(most, 0.0), open_loop, clairvoyant, made)
+    least, most = jnp.maximum(least, 0.0), jnp.maximum(most, 0.0)
+    return ForecastGains(candidates.eta, expected, least, most, open_loop, clairvoyant, evaluations)

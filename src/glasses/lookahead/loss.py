@@ -1,8 +1,11 @@
 """What every loss of the library is, myopic or not.
 
-``futures`` predicts the steps that follow a star (nothing, for a myopic loss) and ``merit`` values the star with those steps
-held fixed: a differentiable scalar, larger is better. For losses that are an expected minimum the merit is the logarithm of the
-gain eta - Lambda, which orders points exactly as -Lambda does and does not underflow.
+``predict_steps`` predicts the evaluations that follow a query point (none, for a myopic loss) and ``acquisition_value`` values
+the query point with those steps held fixed: a differentiable scalar, larger is better. For losses that are an expected minimum
+it is the logarithm of the gain eta - Lambda, which orders points exactly as -Lambda does and does not underflow.
+
+``steps_for`` and ``value_for`` are what searches call: they also average over hyperparameter samples and count the risk that
+the evaluation fails.
 """
 
 from __future__ import annotations
@@ -13,76 +16,74 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from glasses.lookahead.scene import Scene, Star, if_it_succeeds
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, times_feasibility
 
 
 class Loss(Protocol):
-    """What a decision minimises. ``left`` counts the evaluations left including the one being decided."""
+    """What a decision minimises: a frozen dataclass. ``remaining`` counts the evaluations left, this one included."""
 
     @property
     def steps(self) -> int | None:
-        """How many evaluations the loss looks ahead at most, the current one included; None means all that are left."""
+        """How many evaluations the loss looks ahead at most, the current one included; None means all that remain."""
 
     @property
     def is_gain(self) -> bool:
-        """Whether the merit is log(eta - Lambda) of an expected minimum Lambda."""
+        """Whether the acquisition value is log(eta - Lambda) of an expected minimum Lambda."""
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether ``futures`` are places of the scene; a myopic loss has ``()``."""
+        """Whether ``predict_steps`` returns indices of candidates; a myopic loss has ``()``."""
 
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any: ...
+    @property
+    def race(self) -> tuple[int, ...] | None:
+        """Numbers of simulated futures, round by round, for a loss that is valued by simulation; None for all others."""
 
-    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array: ...
+    def predict_steps(self, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> Any: ...
 
-
-Seen = Callable[[Scene], Star]  # the star of one point, as a scene sees it
-
-
-def foreseen(loss: Loss, scene: Scene, seen: Seen, left: jax.Array, size: int) -> Any:
-    """The futures of a star; under doubt those of every member, stacked."""
-
-    def one(scene: Scene) -> Any:
-        return loss.futures(scene, seen(scene), left, size)
-
-    return one(scene) if scene.doubt is None else jax.lax.map(one, scene.doubt)
+    def acquisition_value(self, candidates: CandidateSet, query: QueryPoint, steps: Any, remaining: jax.Array) -> jax.Array: ...
 
 
-def worth(loss: Loss, scene: Scene, seen: Seen, futures: Any, left: jax.Array) -> jax.Array:
-    """What a search maximises: the merit, averaged over what is doubted and lowered by the risk that the evaluation fails.
+Query = Callable[[CandidateSet], QueryPoint]  # one point, as a candidate set sees it
+
+
+def steps_for(loss: Loss, candidates: CandidateSet, query: Query, remaining: jax.Array, size: int) -> Any:
+    """The steps that follow a point; with hyperparameter samples those under each, stacked."""
+
+    def one(candidates: CandidateSet) -> Any:
+        return loss.predict_steps(candidates, query(candidates), remaining, size)
+
+    return one(candidates) if candidates.samples is None else jax.lax.map(one, candidates.samples)
+
+
+def value_for(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, remaining: jax.Array) -> jax.Array:
+    """What a search maximises: the acquisition value, averaged over hyperparameter samples and with the risk of failure.
 
     The average over hyperparameters theta is that of the gain, 1/M sum_m G(x*; theta_m) [eq:doubt].
     """
 
-    def one(given: tuple[Scene, Any]) -> jax.Array:
-        scene, futures = given
-        return loss.merit(scene, seen(scene), futures, left)
+    def one(given: tuple[CandidateSet, Any]) -> jax.Array:
+        candidates, steps = given
+        return loss.acquisition_value(candidates, query(candidates), steps, remaining)
 
-    if scene.doubt is None:
-        merit = one((scene, futures))
+    if candidates.samples is None:
+        value = one((candidates, steps))
     else:
-        each = jax.lax.map(one, (scene.doubt, futures))
-        merit = jax.scipy.special.logsumexp(each) - jnp.log(each.size) if loss.is_gain else jnp.mean(each)
-    return at_risk(loss, scene, seen(scene), merit)
+        each = jax.lax.map(one, (candidates.samples, steps))
+        value = jax.scipy.special.logsumexp(each) - jnp.log(each.size) if loss.is_gain else jnp.mean(each)
+    return with_risk(loss, candidates, query(candidates), value)
 
 
-def at_risk(loss: Loss, scene: Scene, star: Star, merit: jax.Array) -> jax.Array:
-    """With p the probability of success and G the gain, p G(x*) + (1 - p) G_rest [eq:risk]: a failure costs one evaluation,
-    not what the later ones will bring. In money it costs c(x*): G_rest is then between what the whole purse and what the purse
-    without the largest price would bring, in proportion to c(x*).
+def with_risk(loss: Loss, candidates: CandidateSet, query: QueryPoint, value: jax.Array) -> jax.Array:
+    """With p the feasibility and G the gain, p G(x*) + (1 - p) G_after [eq:risk]: a failure costs one evaluation, not what the
+    later ones will bring. With costs it takes c(x*) from the budget: G_after is then between what the whole budget and what the
+    budget less the largest cost would bring, in proportion to c(x*).
     """
-    merit = if_it_succeeds(merit, star.safe)
-    if star.safe is None or scene.rest is None or not loss.is_gain:
-        return merit
-    rest = scene.rest
-    if scene.spared is not None and scene.price is not None and star.price is not None:
-        share = jnp.minimum(star.price / dearest(scene), 1.0)
-        rest = jnp.logaddexp(rest + jnp.log(share), scene.spared + jnp.log1p(-share))
-    return jnp.logaddexp(merit, rest + jnp.log1p(-jnp.exp(jnp.minimum(star.safe, -1e-12))))
-
-
-def dearest(scene: Scene) -> jax.Array:
-    """The largest price of a place that can be paid for."""
-    assert scene.price is not None
-    assert scene.purse is not None
-    return jnp.max(jnp.where(scene.price <= scene.purse, scene.price, jnp.min(scene.price)))
+    value = times_feasibility(value, query.log_feasibility)
+    failures, costs = candidates.failures, candidates.costs
+    if query.log_feasibility is None or failures is None or not loss.is_gain:
+        return value
+    after = failures.log_gain
+    if costs is not None and query.cost is not None:
+        share = jnp.minimum(query.cost / costs.largest, 1.0)
+        after = jnp.logaddexp(after + jnp.log(share), failures.log_gain_unpaid + jnp.log1p(-share))
+    return jnp.logaddexp(value, after + jnp.log1p(-jnp.exp(jnp.minimum(query.log_feasibility, -1e-12))))

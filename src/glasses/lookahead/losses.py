@@ -1,24 +1,24 @@
-"""Look-ahead losses: the expected minimum over everything that is left.
+"""Look-ahead losses: the expected minimum over all evaluations that remain.
 
     open loop   Lambda_n(x*) = E[min(y*, y_2, ..., y_n, eta)],  (x_2..x_n) = F_n(x*)                          [eq:open]
-    marginal    Gamma_n(x*)  = 1/S sum_s Lambda_n(x*; F_n^s),  F_n^s futures drawn from an oracle             [eq:marginal]
+    marginal    Gamma_n(x*)  = 1/S sum_s Lambda_n(x*; F_n^s),  F_n^s steps drawn from an oracle               [eq:marginal]
     two-stage   Lambda_n(x*) = eta - EI(x*) - sum_q w_q G_{n-1}(y_q)                                          [eq:two]
                 G_{n-1}(y_q): the open-loop gain of the n - 1 steps predicted after seeing y* = y_q,
                 below min(eta, y_q), under the posterior conditioned on it
 
-n counts the evaluations left including the current one; n = 1 is the closed form in all. The nodes y_q are evenly spaced
+n counts the remaining evaluations, the current one included; n = 1 is the closed form in all. The nodes y_q are evenly spaced
 over the law of y*, weighted by its density: the integrand has kinks (where y* becomes the best value, where the plan
 changes), on which even nodes do better than as many Gauss-Hermite nodes. The first term of [eq:two] is exact, so the
-quadrature only carries the later steps. Pending
-evaluations are part of the vector y in all. With noise, what the later steps must beat is the posterior mean at x*, whose sd
-after observing y* is var / sqrt(var + noise); the first term is then the EI of that mean, so that nothing is counted twice.
+quadrature only carries the later steps. Pending evaluations are part of the vector y in all. With noise, what the later steps
+must beat is the posterior mean at x*, whose sd after observing y* is var / sqrt(var + noise); the first term is then the EI of
+that mean, so that nothing is counted twice.
 
 The paper is the open loop with ``LocalPenalization`` and ``EP``; EL-k is ``Glasses(steps=k)``. The paper's Algorithm 1
-plans one evaluation too many; here n is what is left. Its second equation, the loss with the future integrated out, is the
-marginal one: futures number 1..S are the same random numbers for every x*.
+plans one evaluation too many; here n is what remains. Its second equation, the loss with the future integrated out, is the
+marginal one: draws number 1..S use the same random numbers for every x*.
 
-Cost per star: one oracle call and one expected minimum (open loop), one of each per future (marginal) or node (two-stage).
-Next: ``rollout`` closes the loop at every step.
+Cost per query point: one oracle call and one expected minimum (open loop), one of each per draw (marginal) or node
+(two-stage). Next: ``rollout`` closes the loop at every step.
 """
 
 from __future__ import annotations
@@ -33,110 +33,119 @@ import numpy as np
 from glasses.gaussian.expected_min import Expectation
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, active_steps, joint_of_steps
 from glasses.lookahead.determinantal import DeterminantalPoints
-from glasses.lookahead.oracles import KrigingBeliever, Oracle, World, unseen
-from glasses.lookahead.scene import Scene, Star, future_law, happening
+from glasses.lookahead.oracles import Belief, KrigingBeliever, Oracle, before_outcome
+
+
+class LookAhead:
+    """What all look-ahead losses have in common."""
+
+    is_gain: ClassVar[bool] = True
+    looks_ahead: ClassVar[bool] = True
+    race: ClassVar[tuple[int, ...] | None] = None
 
 
 @dataclass(frozen=True)
-class Glasses:
-    """[eq:open]: the GLASSES loss over all evaluations left, or over ``steps`` of them (EL-k)."""
+class Glasses(LookAhead):
+    """[eq:open]: the GLASSES loss over all remaining evaluations, or over ``steps`` of them (EL-k)."""
 
     oracle: Oracle = field(default_factory=KrigingBeliever)
     expectation: Expectation = field(default_factory=QMC)
     steps: int | None = None
-    is_gain: ClassVar[bool] = True
-    looks_ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
 
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> jax.Array:
-        return self.oracle.steps(scene, unseen(scene, star), left, size)
+    def predict_steps(self, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> jax.Array:
+        return self.oracle.predict(candidates, before_outcome(candidates, query), remaining, size)
 
-    def merit(self, scene: Scene, star: Star, futures: jax.Array, left: jax.Array) -> jax.Array:
-        mu, S, valid = future_law(scene, star, futures, left)
-        return self.expectation.log_gain(mu, S, scene.eta, valid)
+    def acquisition_value(
+        self, candidates: CandidateSet, query: QueryPoint, steps: jax.Array, remaining: jax.Array
+    ) -> jax.Array:
+        mu, S, active = joint_of_steps(candidates, query, steps, remaining)
+        return self.expectation.log_gain(mu, S, candidates.eta, active)
 
 
 @dataclass(frozen=True)
-class Marginalized:
-    """[eq:marginal]: the open loop averaged over ``samples`` futures of an oracle that draws them."""
+class Marginalized(LookAhead):
+    """[eq:marginal]: the open loop averaged over ``samples`` draws of an oracle that samples."""
 
     oracle: Oracle = field(default_factory=lambda: DeterminantalPoints(sample=True))
     samples: int = 8
     expectation: Expectation = field(default_factory=lambda: QMC(32))
     steps: int | None = None
-    is_gain: ClassVar[bool] = True
-    looks_ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
         if not (isinstance(self.samples, int) and self.samples >= 1):
             raise ValueError(f"samples must be a whole number of at least 1, got {self.samples!r}: 8 is the default.")
 
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> jax.Array:
-        world = unseen(scene, star)
-        return jax.lax.map(lambda s: self.oracle.steps(scene, world, left, size, s), jnp.arange(self.samples))
+    def predict_steps(self, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> jax.Array:
+        belief = before_outcome(candidates, query)
+        return jax.lax.map(lambda s: self.oracle.predict(candidates, belief, remaining, size, s), jnp.arange(self.samples))
 
-    def merit(self, scene: Scene, star: Star, futures: jax.Array, left: jax.Array) -> jax.Array:
+    def acquisition_value(
+        self, candidates: CandidateSet, query: QueryPoint, steps: jax.Array, remaining: jax.Array
+    ) -> jax.Array:
         alone = Glasses(self.oracle, self.expectation)
-        each = jax.lax.map(lambda steps: alone.merit(scene, star, steps, left), futures)
+        each = jax.lax.map(lambda one: alone.acquisition_value(candidates, query, one, remaining), steps)
         return jax.scipy.special.logsumexp(each) - float(np.log(self.samples))
 
 
 @dataclass(frozen=True)
-class TwoStage:
+class TwoStage(LookAhead):
     """[eq:two]: see one outcome, then plan the rest. ``nodes`` outcomes of the next evaluation are considered."""
 
     nodes: int = 9
     oracle: Oracle = field(default_factory=KrigingBeliever)
     expectation: Expectation = field(default_factory=lambda: QMC(32))
     steps: int | None = None
-    is_gain: ClassVar[bool] = True
-    looks_ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
         if not (isinstance(self.nodes, int) and 1 <= self.nodes <= 64):
             raise ValueError(f"nodes must be a whole number between 1 and 64, got {self.nodes!r}: 9 is the default.")
 
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> jax.Array:
+    def predict_steps(self, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> jax.Array:
         t, _ = self._rule()
-        after = jnp.sqrt(star.believed_var + scene.noise)
+        after = jnp.sqrt(query.later_var + candidates.noise)
 
         def one(t: jax.Array) -> jax.Array:
-            world = World(
-                star,
-                scene.mu + star.believed_cov / after * t,
-                jnp.minimum(scene.eta, star.mu + star.believed_var / after * t),
+            belief = Belief(
+                query,
+                candidates.mu + query.later_cov / after * t,
+                jnp.minimum(candidates.eta, query.mu + query.later_var / after * t),
                 jnp.asarray(True),
             )
-            return self.oracle.steps(scene, world, left, size)
+            return self.oracle.predict(candidates, belief, remaining, size)
 
         return jax.lax.map(one, t)
 
-    def merit(self, scene: Scene, star: Star, futures: jax.Array, left: jax.Array) -> jax.Array:
+    def acquisition_value(
+        self, candidates: CandidateSet, query: QueryPoint, steps: jax.Array, remaining: jax.Array
+    ) -> jax.Array:
         t, log_w = self._rule()
-        total = jnp.sqrt(star.var + scene.noise)
-        some_later = jnp.any(happening(futures, left)) | jnp.any(scene.real[scene.points.shape[0] - scene.pending :])
-        sd = jnp.where(some_later, star.var / total, jnp.sqrt(star.var))
-        now = log_expected_improvement(star.mu, sd, scene.eta)
+        total = jnp.sqrt(query.var + candidates.noise)
+        some_later = jnp.any(active_steps(steps, remaining)) | jnp.any(candidates.pending_active)
+        sd = jnp.where(some_later, query.var / total, jnp.sqrt(query.var))
+        now = log_expected_improvement(query.mu, sd, candidates.eta)
 
         def one(args: tuple[jax.Array, jax.Array]) -> jax.Array:
             t, steps = args
-            mu, S, valid = future_law(scene, star, steps, left)
+            mu, S, active = joint_of_steps(candidates, query, steps, remaining)
             c = S[0, 1:] / total
-            some = jnp.any(valid[1:])
-            later = valid[1:].at[0].set(valid[1] | ~some)
-            eta = jnp.minimum(scene.eta, mu[0] + S[0, 0] / total * t)
+            some = jnp.any(active[1:])
+            later = active[1:].at[0].set(active[1] | ~some)
+            eta = jnp.minimum(candidates.eta, mu[0] + S[0, 0] / total * t)
             gain = self.expectation.log_gain(mu[1:] + c * t, S[1:, 1:] - c[:, None] * c[None, :], eta, later)
             return jnp.where(some, jnp.where(some, gain, 0.0), -jnp.inf)
 
-        rest = jax.lax.map(one, (t, futures))
+        rest = jax.lax.map(one, (t, steps))
         return jax.scipy.special.logsumexp(jnp.concatenate([now[None], log_w + rest]))
 
     def _rule(self) -> tuple[jax.Array, jax.Array]:
+        """Nodes and the logarithms of their weights."""
         reach = min(5.5, 2.5 * ((self.nodes - 1) / 8) ** 0.6)
         t = np.linspace(-reach, reach, self.nodes) if self.nodes > 1 else np.zeros(1)
         w = np.exp(-0.5 * t * t)

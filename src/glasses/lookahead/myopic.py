@@ -1,17 +1,17 @@
-"""The myopic losses and their closed forms: one evaluation, then the game is over.
+"""The myopic losses and their closed forms: one evaluation, then the budget is spent.
 
     expected loss     Lambda_1(x) = E[min(y, eta)] = eta - EI(x)          [eq:el]     EI = s h((eta - mu) / s)
     prob. of improv.  P(y < eta)  = Phi((eta - mu) / s)                   [eq:mpi]
     confidence bound  mu - kappa s                                        [eq:lcb]    kappa = 1 in the paper
 
 Pending points enter the expectation of ``ExpectedLoss``; the other two use the variance that is left once the pending
-points are known (their mean believed).
+points are evaluated at their means.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,58 +20,60 @@ from jax.scipy.special import log_ndtr
 from glasses.gaussian.expected_min import Expectation
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.scene import Scene, Star, future_law
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps
+
+
+class Myopic:
+    """What all losses of one evaluation have in common: no steps follow."""
+
+    steps: ClassVar[int | None] = 1
+    looks_ahead: ClassVar[bool] = False
+    race: ClassVar[tuple[int, ...] | None] = None
+
+    def predict_steps(self, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> tuple[()]:
+        return ()
 
 
 @dataclass(frozen=True)
-class ExpectedLoss:
+class ExpectedLoss(Myopic):
     """[eq:el], the paper's EL: expected improvement in log space."""
 
     expectation: Expectation = field(default_factory=QMC)
-    steps: int | None = field(default=1, init=False)
     is_gain: ClassVar[bool] = True
-    looks_ahead: ClassVar[bool] = False
 
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
-        return ()
-
-    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
-        if scene.pending == 0:
-            return log_expected_improvement(star.mu, jnp.sqrt(star.var), scene.eta)
-        mu, S, valid = future_law(scene, star, jnp.zeros(0, int), left)
-        return self.expectation.log_gain(mu, S, scene.eta, valid)
+    def acquisition_value(
+        self, candidates: CandidateSet, query: QueryPoint, steps: tuple[()], remaining: jax.Array
+    ) -> jax.Array:
+        if candidates.n_pending == 0:
+            return log_expected_improvement(query.mu, jnp.sqrt(query.var), candidates.eta)
+        mu, S, active = joint_of_steps(candidates, query, jnp.zeros(0, int), remaining)
+        return self.expectation.log_gain(mu, S, candidates.eta, active)
 
 
 @dataclass(frozen=True)
-class ProbabilityOfImprovement:
+class ProbabilityOfImprovement(Myopic):
     """[eq:mpi], the paper's MPI, as a logarithm."""
 
-    steps: int | None = field(default=1, init=False)
     is_gain: ClassVar[bool] = False
-    looks_ahead: ClassVar[bool] = False
 
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
-        return ()
-
-    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
-        return log_ndtr((scene.eta - star.mu) / jnp.sqrt(star.believed_var))
+    def acquisition_value(
+        self, candidates: CandidateSet, query: QueryPoint, steps: tuple[()], remaining: jax.Array
+    ) -> jax.Array:
+        return log_ndtr((candidates.eta - query.mu) / jnp.sqrt(query.later_var))
 
 
 @dataclass(frozen=True)
-class LowerConfidenceBound:
+class LowerConfidenceBound(Myopic):
     """[eq:lcb], the paper's GP-LCB."""
 
     kappa: float = 1.0
-    steps: int | None = field(default=1, init=False)
     is_gain: ClassVar[bool] = False
-    looks_ahead: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.kappa < float("inf"):
             raise ValueError(f"kappa must be a finite number of at least 0, got {self.kappa!r}: the paper uses 1.")
 
-    def futures(self, scene: Scene, star: Star, left: jax.Array, size: int) -> Any:
-        return ()
-
-    def merit(self, scene: Scene, star: Star, futures: Any, left: jax.Array) -> jax.Array:
-        return self.kappa * jnp.sqrt(star.believed_var) - star.mu
+    def acquisition_value(
+        self, candidates: CandidateSet, query: QueryPoint, steps: tuple[()], remaining: jax.Array
+    ) -> jax.Array:
+        return self.kappa * jnp.sqrt(query.later_var) - query.mu

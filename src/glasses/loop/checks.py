@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import is_dataclass
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from glasses.surrogate.gaussian_process import GaussianProcess
 
 LARGEST = 1e100
 
@@ -67,12 +65,31 @@ def _value(value: Any, what: str) -> float | None:
     return number
 
 
-def checked_model(model: GaussianProcess | None, noise: float | None) -> GaussianProcess:
-    """The model given, or the default one with this noise."""
-    if model is not None and noise is not None:
-        raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
-    if model is not None:
-        return model
-    from glasses.surrogate.gaussian_process import GaussianProcess
+PROTOCOLS = {
+    "loss": ("steps", "is_gain", "looks_ahead", "race", "predict_steps", "acquisition_value"),
+    "model": ("kernel", "fit", "noise", "outputs", "hyperparameter_samples", "posterior", "samples"),
+    "search": ("candidates", "decide"),
+}
 
-    return GaussianProcess(noise=noise)
+
+def checked_part(name: str, given: Any, example: Any) -> Any:
+    """A loss, model or search: with everything that is asked of one, and immutable, because programs are compiled for it."""
+    expected = f"{name} must be an object such as {example!r}, got {given!r}"
+    if isinstance(given, type):
+        raise ValueError(f"{expected}: write {given.__name__}().")
+    absent = [each for each in PROTOCOLS[name] if not hasattr(given, each)]
+    if absent:
+        raise ValueError(f"{expected}: it lacks {', '.join(absent)}.")
+    frozen = isinstance(given, tuple) or (is_dataclass(given) and vars(type(given))["__dataclass_params__"].frozen)
+    if not frozen:
+        raise ValueError(
+            f"{name} must not change, because programs are compiled for it, got {given!r}: make {type(given).__name__} a "
+            "dataclass with frozen=True."
+        )
+    try:
+        hash(given)
+    except TypeError:
+        raise ValueError(
+            f"{name} must be hashable, got {given!r}: give its fields tuples instead of lists or arrays."
+        ) from None
+    return given

@@ -1,24 +1,24 @@
-"""Forecasts in the light of hindsight: what went wrong with the forecasts of many runs, put right in the next one.
+"""The correction of forecasts: what the forecasts of many runs got wrong, put right in the next one.
 
 The model's own forecast is exact about the model, and the model changes on the way. What it says, with N values told and P
-evaluations under way, of the moment when k more have been made rests on what it believes now; early in a run it believes too
-little of the function, and what it learns later was not in the forecast. How far the data will have grown says how far to
-distrust it. With t_k = (N + P + k) / (N + P + 1), w the gain that the evaluations under way bring by themselves and r the
-distance from the median of the values to the best, the part g of a gain that lies above w becomes
+evaluations pending, of the moment when k more have been made rests on the data of now; early in a run that is little of the
+function, and what is learned later was not in the forecast. How far the data will have grown says how far to correct it. With
+t_k = (N + P + k) / (N + P + 1), w the gain that the pending evaluations bring by themselves and r the distance from the median
+of the values to the best, the part g of a gain that lies above w becomes
 
     g -> min(t_k^3 g,  g + c r (t_k - 1))                                                                      [eq:stretch]
 
-c = a for the expected gain and b for the optimistic end of its band. At the cautious end m evaluations may come to nothing:
+c = a for the expected gain and b for the optimistic end of its band. At the cautious end m evaluations may bring nothing:
 
     g -> max(g_1, (1 - m / k)_+ g),   g_1 that of the next evaluation                                            [eq:idle]
 
 So where the model sees nothing to gain, nothing is promised; where it sees something, as much data again may bring a share of
-r more; and the next evaluation, t_1 = 1, is left alone. Where evaluations cost money, k counts those that can be paid for. The
-open-loop gain moves like the expected one at its step and the all-seeing one like the last, so both stay on their sides of it.
+r more; and the next evaluation, t_1 = 1, is left alone. With costs, k counts the evaluations that can be paid for. The
+open-loop gain moves like the expected one at its step and the clairvoyant one like the last, so both stay on their sides of it.
 
-a, b and m of ``HINDSIGHT`` come from runs without noise of the default planner on the development suite, seeds from 1000
-(``glasses campaign foresight development --fit``); docs/how_to_choose.md shows how they do. The power only keeps small gains
-small: the shares fitted with 2 or 4 in its place are the same to 0.1. Known hyperparameters need no hindsight.
+a, b and m of ``CORRECTION`` come from runs without noise of the default planner on a development suite, seeds from 1000;
+docs/how_to_choose.md shows how they do. The power only keeps small gains small: the shares fitted with 2 or 4 in its place are
+the same to 0.1. Known hyperparameters need no correction.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _POWER = 3
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ForecastCorrection:
     """a and b of [eq:stretch], shares of the distance from the median to the best value, and m of [eq:idle]."""
 
     gain: float
     most: float
     idle: int
 
-    def applied(self, forecast: Forecast, values: Sequence[float], pending: int = 0, waiting: float = 0.0) -> Forecast:
-        """A forecast made with these values told, so many evaluations under way and ``waiting`` expected from those."""
+    def applied(self, forecast: Forecast, values: Sequence[float], pending: int = 0, pending_gain: float = 0.0) -> Forecast:
+        """A forecast made with these values told, so many evaluations pending and ``pending_gain`` expected from those."""
         best, r = forecast.best, spread(values, forecast.best)
-        told, made = len(values) + pending, forecast.made
+        told, made = len(values) + pending, forecast.evaluations
 
         def moved(end: Any, share: float, k: Any = made) -> Any:
             gain = best - end
-            return best - np.minimum(gain, waiting) - stretched(np.maximum(gain - waiting, 0.0), share, told, r, k)
+            return best - np.minimum(gain, pending_gain) - stretched(np.maximum(gain - pending_gain, 0.0), share, told, r, k)
 
         least = best - forecast.high
-        above = np.maximum(least - waiting, 0.0)
-        least = np.minimum(least, waiting) + cautious(above, above[0], self.idle, made)
+        above = np.maximum(least - pending_gain, 0.0)
+        least = np.minimum(least, pending_gain) + cautious(above, above[0], self.idle, made)
         return replace(
             forecast,
             expected=moved(forecast.expected, self.gain),
@@ -80,4 +80,4 @@ def cautious(gain: Any, first: Any, idle: float, steps: Any) -> Any:
     return np.maximum(first, np.maximum(1.0 - idle / steps, 0.0) * gain)
 
 
-HINDSIGHT = Stretch(gain=0.2, most=0.7, idle=11)
+CORRECTION = ForecastCorrection(gain=0.2, most=0.7, idle=11)

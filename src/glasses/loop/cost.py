@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glasses.configuration.unknown import unknown
+from glasses.numerics.kronecker import kronecker
 from glasses.space.parameters import Choice
 from glasses.space.space import Space, all_raw
 
@@ -26,18 +27,16 @@ class Cost:
     """
 
     def __init__(self, space: Space, given: Any) -> None:
-        from glasses.search.recommend import even_steps  # numerics: not before they are needed
-
         self.space = space
         self._least: np.ndarray | None = None
         self._function = given if callable(given) else self._table(given)
         self._kept: dict[bytes, float] = {}
         every = space.every(_LOOKED_AT)
-        spread = even_steps(space.d, _LOOKED_AT) if every is None else every
-        self.places = np.concatenate([self._extremes(), space.from_unit(spread)])
-        prices = np.array([self.of(x) for x in self.places])
-        self.places, prices = self.places[np.argsort(prices, kind="stable")], np.sort(prices)
-        self.cheapest, self.usual = float(prices[0]), float(np.median(prices))
+        spread = kronecker(space.d, _LOOKED_AT) if every is None else every
+        self.points = np.concatenate([self._extremes(), space.from_unit(spread)])
+        costs = np.array([self.of(x) for x in self.points])
+        self.points, costs = self.points[np.argsort(costs, kind="stable")], np.sort(costs)
+        self.cheapest, self.usual = float(costs[0]), float(np.median(costs))
 
     def _extremes(self) -> np.ndarray:
         """Raw points where a cost may be least or not positive: the corners (the first 256), and a table's cheapest."""
@@ -62,16 +61,16 @@ class Cost:
         point = self.space.form(x)
         value = self._function(**point) if isinstance(point, dict) else self._function(point)
         try:
-            price = float(value)
+            cost = float(value)
         except (TypeError, ValueError):
-            price = math.nan
-        if not (math.isfinite(price) and price > 0):
+            cost = math.nan
+        if not (math.isfinite(cost) and cost > 0):
             value = value.item() if isinstance(value, np.generic) else value
             raise ValueError(
                 f"cost must be a positive number everywhere, got {value!r} at {point}: mend the cost function, or where a "
                 "table adds up to nothing give a function."
             )
-        return price
+        return cost
 
     def _table(self, given: Any) -> Callable[..., float]:
         names = list(self.space.names or range(self.space.d))

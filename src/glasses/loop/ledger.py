@@ -1,4 +1,4 @@
-"""The books of a run: what was told, what failed, what is pending, what the budget leaves. Changes whole or not at all."""
+"""The ledger of a run: what was told, what failed, what is pending, what the budget leaves. Changes whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from glasses.loop.checks import amount, whole
 from glasses.loop.cost import Cost
+from glasses.space.lattice import resolution
 from glasses.space.space import Space
 
 _ROUNDING = 1e-12  # of sums of costs
-_SAME = 1e-8  # points of the unit cube nearer than this in every coordinate are one point
 
 
 class ExhaustedError(ValueError):
@@ -56,16 +56,16 @@ class Ledger:
     @budget.setter
     def budget(self, value: float) -> None:
         value = self._checked(value)
-        waiting = self.price(self.pending)
-        used = self.spent + waiting
+        held = self.cost_of(self.pending)
+        used = self.spent + held
         if value * (1 + _ROUNDING) < used:
             raise ValueError(
                 f"budget = {value:g} is below what is already used ({self.spent:g} told, "
-                f"{waiting:g} pending): the least possible is {used:g}."
+                f"{held:g} pending): the least possible is {used:g}."
             )
         self._budget = value
 
-    def price(self, points: list[np.ndarray]) -> float:
+    def cost_of(self, points: list[np.ndarray]) -> float:
         """What these raw points cost together."""
         return len(points) if self.cost is None else math.fsum(map(self.cost.of, points))
 
@@ -75,32 +75,32 @@ class Ledger:
         return self._paid(self.X, self.failed)
 
     def _paid(self, done: list[np.ndarray], failed: list[np.ndarray]) -> float:
-        return self.price(done) + max(0, self.price(failed) - self._free_failures)
+        return self.cost_of(done) + max(0, self.cost_of(failed) - self._free_failures)
 
     @property
-    def purse(self) -> float:
+    def spendable(self) -> float:
         """``unspent``, with a trifle for the rounding of sums."""
         return self.unspent if self.cost is None else self.unspent + _ROUNDING * self._budget
 
     @property
     def unspent(self) -> float:
         """What may still be spent."""
-        return self._budget - self.spent - self.price(self.pending)
+        return self._budget - self.spent - self.cost_of(self.pending)
 
     @property
     def remaining(self) -> int:
         """Evaluations that still fit; with costs, if all were as cheap as the cheapest."""
         if self.cost is None:
-            return int(self.purse)
-        return max(0, math.floor(self.purse / self.cost.cheapest))
+            return int(self.spendable)
+        return max(0, math.floor(self.spendable / self.cost.cheapest))
 
     def affords(self, x: np.ndarray, besides: list[np.ndarray] | None = None) -> bool:
         """Whether an evaluation at x can still be paid for, ``besides`` others that are only planned."""
-        return self.price([*(besides or []), x]) <= self.purse
+        return self.cost_of([*(besides or []), x]) <= self.spendable
 
     @property
     def evaluated(self) -> int:
-        """Evaluations done or under way, failures included."""
+        """Evaluations done or pending, failures included."""
         return len(self.y) + len(self.failed) + len(self.pending)
 
     @property
@@ -115,19 +115,19 @@ class Ledger:
             )
         pending, first = list(self.pending), list(self.first)
         for point in points:
-            for waiting in (pending, first):
-                match = self._index_of(point, waiting)
+            for expected in (pending, first):
+                match = self._index_of(point, expected)
                 if match is not None:
-                    del waiting[match]
+                    del expected[match]
                     break
         failed = [point for point, value in zip(points, values, strict=True) if value is None]
         done = [point for point, value in zip(points, values, strict=True) if value is not None]
-        paid, held = self._paid([*self.X, *done], [*self.failed, *failed]), self.price(pending)
+        paid, held = self._paid([*self.X, *done], [*self.failed, *failed]), self.cost_of(pending)
         if paid + held > self._budget * (1 + _ROUNDING):
             unit = "evaluations this would make" if self.cost is None else "this would cost"
             raise ValueError(
                 f"budget = {self._budget:g} is below the {paid + held:g} {unit} "
-                f"({self.spent:g} told, {self.price([*points]):g} new, {held:g} pending): raise the budget first."
+                f"({self.spent:g} told, {self.cost_of([*points]):g} new, {held:g} pending): raise the budget first."
             )
         self.pending, self.first = pending, first
         for point, value in zip(points, values, strict=True):
@@ -137,6 +137,10 @@ class Ledger:
             else:
                 self.X.append(point)
                 self.y.append(value)
+
+    def next_given(self) -> int | None:
+        """Which of the points to be tried first is next: the first that can be paid for; None if there is none."""
+        return next((k for k, x in enumerate(self.first) if self.affords(x)), None)
 
     def is_taken(self, x: np.ndarray, also: list[np.ndarray] | None = None) -> bool:
         """Whether this raw point was evaluated, has failed or is pending."""
@@ -159,5 +163,6 @@ class Ledger:
     def _index_of(self, x: np.ndarray, among: list[np.ndarray]) -> int | None:
         if not among:
             return None
-        near = np.max(np.abs(self.space.to_unit(np.array(among)) - self.space.to_unit(x)), axis=1) < _SAME
-        return int(np.argmax(near)) if near.any() else None
+        apart = np.abs(self.space.to_unit(np.array(among)) - self.space.to_unit(x))
+        nearest = int(np.argmin(np.max(apart, axis=1)))
+        return nearest if np.all(apart[nearest] < resolution(self.space.lattice)) else None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from glasses.lookahead.forecast import Foretold
+    from glasses.lookahead.forecast import ForecastGains
+    from glasses.surrogate.outputs import Outputs
 
 
 class Result(dict[str, Any]):
@@ -81,9 +82,9 @@ class Forecast:
 
     ``expected``: its mean; ``low`` to ``high``: an 80 % band. ``open_loop``: what a plan fixed now, learning nothing on its
     way, would reach: less gain than the best policy has. ``clairvoyant``: what somebody who knew the function would reach:
-    more gain than any policy has. Both are bounds as the model sees it, moved along with what it foretells where that is
-    corrected (``hindsight``). ``best``: the best value now. ``made``: how many of the k evaluations happen on average, all of
-    them or as many as can be paid for.
+    more gain than any policy has. Both are bounds as the model sees it, moved along with the expected value where that is
+    corrected (``correction``). ``best``: the best value now. ``evaluations``: how many of the k evaluations happen on average,
+    all of them or as many as can be paid for.
     """
 
     best: float
@@ -92,28 +93,34 @@ class Forecast:
     high: np.ndarray
     open_loop: np.ndarray
     clairvoyant: float
-    made: np.ndarray
+    evaluations: np.ndarray
 
     @classmethod
-    def of(cls, found: Foretold, n: int, centre: float, scale: float) -> Forecast:
-        """From standardised gains."""
+    def of(cls, found: ForecastGains, n: int, outputs: Outputs) -> Forecast:
+        """From gains in the model's units."""
         eta = float(found.eta)
 
         def value(gain: Any) -> np.ndarray:
-            return centre + scale * (eta - np.asarray(gain)[:n])
+            return outputs.inverse(eta - np.asarray(gain)[:n])
 
-        bounds = value(found.open_loop), centre + scale * (eta - float(found.clairvoyant))
-        made = np.asarray(found.made)[:n]
-        return cls(centre + scale * eta, value(found.gain), value(found.most), value(found.least), *bounds, made)
+        return cls(
+            best=outputs.inverse(eta),
+            expected=value(found.expected),
+            low=value(found.most),
+            high=value(found.least),
+            open_loop=value(found.open_loop),
+            clairvoyant=outputs.inverse(eta - float(found.clairvoyant)),
+            evaluations=np.asarray(found.evaluations)[:n],
+        )
 
     @property
     def payable(self) -> int:
         """How many of the evaluations can be paid for in any of the simulated futures: all, where there are no costs."""
-        return int(np.sum(np.diff(self.made, prepend=0.0) > 0))
+        return int(np.sum(np.diff(self.evaluations, prepend=0.0) > 0))
 
     def first(self, n: int) -> Forecast:
         """The same forecast for n evaluations only."""
-        cut = {name: getattr(self, name)[:n] for name in ("expected", "low", "high", "open_loop", "made")}
+        cut = {name: getattr(self, name)[:n] for name in ("expected", "low", "high", "open_loop", "evaluations")}
         return replace(self, **cut)
 
     @property

@@ -5,7 +5,7 @@
 
     g_k, low_k   what k more evaluations are expected to gain, and the optimistic end of the 80 % band of the best value
                  after them, from ``Optimizer.forecast()``
-    w            the part of it that the evaluations under way bring by themselves (``search.underway``)
+    w            the part of it that the pending evaluations bring by themselves (``search.pending``)
     c_k          what k more evaluations cost: k, or in the units of a cost the sum over the points of ``Optimizer.plan()``
 
     Price    stop when  max_k (g_k - w - price c_k) <= 0                                                   [eq:price]
@@ -96,7 +96,7 @@ class Price(Criterion):
         forecast = _forecast(optimizer)
         if forecast is None:
             return None
-        gain = forecast.gain - optimizer._known.under_way()
+        gain = forecast.gain - optimizer._planner.inference.pending_gain()
         costs = _costs(optimizer, len(forecast))
         net = gain - self.price * costs
         k = int(np.argmax(net))
@@ -142,7 +142,7 @@ class NoGain(Criterion):
     """Stop when no realistic gain is left [eq:nogain]: what all remaining evaluations together are expected to buy, and what
     they buy at the optimistic end of the 80 % band, are below ``share`` of the spread of the values so far.
 
-    The gain of evaluations under way counts. While all values are equal there is no spread to compare with, and no reason.
+    The gain of pending evaluations counts. While all values are equal there is no spread to compare with, and no reason.
     """
 
     share: float = 0.001
@@ -190,7 +190,7 @@ def _is_finite(value: Any) -> bool:
 
 def _forecast(optimizer: Optimizer) -> Forecast | None:
     """The forecast for all that remains; None while the initial evaluations are not told, or when nothing is left."""
-    if optimizer.remaining == 0 or optimizer._opening() or optimizer.record().nfev < optimizer.n_initial:
+    if optimizer.remaining == 0 or optimizer._planner.is_initial() or optimizer.record().nfev < optimizer.n_initial:
         return None
     try:
         return optimizer.forecast()
@@ -200,8 +200,8 @@ def _forecast(optimizer: Optimizer) -> Forecast | None:
 
 def _costs(optimizer: Optimizer, n: int) -> np.ndarray:
     """c_k, k = 1..n. Beyond the plan, whose points exhaust what may be spent, evaluations are as cheap as can be."""
-    books = optimizer._ledger
-    if books.cost is None:
+    ledger = optimizer._ledger
+    if ledger.cost is None:
         return np.arange(1.0, n + 1.0)
-    planned = [books.price([*optimizer.space.read(x)[0]]) for x in optimizer.plan().points[:n]]
-    return np.cumsum(planned + [books.cost.cheapest] * (n - len(planned)))
+    planned = [ledger.cost_of([*optimizer.space.read(x)[0]]) for x in optimizer.plan().points[:n]]
+    return np.cumsum(planned + [ledger.cost.cheapest] * (n - len(planned)))

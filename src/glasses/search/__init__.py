@@ -1,6 +1,6 @@
 """Minimising a loss over the unit cube."""
 
-from glasses.search.cascade import Cascade
 from glasses.search.direct import Direct
+from glasses.search.multi_start import MultiStart
 
-__all__ = ["Cascade", "Direct"]
+__all__ = ["Direct", "MultiStart"]

@@ -1,75 +1,90 @@
-"""What a search is given and what it returns: the next point, its merit and the steps predicted to follow it."""
+"""What a search is given and what it returns: the next point, its acquisition value and the steps predicted to follow it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from glasses.lookahead.candidates import CandidateSet
 from glasses.lookahead.loss import Loss
-from glasses.lookahead.scene import Scene
+from glasses.runtime.padding import MAX_HORIZON
 from glasses.space.lattice import Lattice
+from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
-from glasses.surrogate.success import Success
-
-Price = Callable[[np.ndarray], np.ndarray]  # what evaluations cost at points of the unit cube: (n, d) -> (n,)
 
 
-class Situation(NamedTuple):
-    """Everything that is known when a decision is made, in the unit cube and standardised outputs."""
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Everything that is known when a decision is made, in the unit cube and the model's units."""
 
-    post: Posterior
+    post: Posterior  # given the values, and told of the failures
+    fitted: Posterior  # given the values alone
     pending: np.ndarray  # (P, d)
-    left: int  # evaluations, the one being decided included
+    remaining: int  # evaluations, the one being decided included
     lattice: Lattice | None = None
-    success: Success | None = None  # None while nothing has failed
-    every: np.ndarray | None = None  # all configurations of a small finite space
-    price: Price | None = None  # what evaluations cost at points of the unit cube; None: budgets count evaluations
-    purse: float = 0.0  # what may still be spent, in the units of ``price``
-    doubt: Posterior | None = None  # the posterior under several draws of the hyperparameters, stacked
-    fitted: Posterior | None = None  # the posterior of the values alone, where ``post`` also knows of failures
+    feasibility: Feasibility | None = None  # None while nothing has failed
+    configurations: np.ndarray | None = None  # all of a small finite space
+    cost: Callable[[np.ndarray], np.ndarray] | None = None  # at points of the unit cube, (n, d) -> (n,); None: all cost 1
+    budget: float = 0.0  # what may still be spent, in the units of ``cost``
+    samples: Posterior | None = None  # ``post`` under several hyperparameter samples, stacked
+
+    @property
+    def d(self) -> int:
+        return int(self.post.X.shape[1])
+
+    def cost_at(self, X: Any) -> np.ndarray | None:
+        """The cost of each row of X; None where there are no costs."""
+        return None if self.cost is None else self.cost(np.asarray(X))
+
+
+def horizon(loss: Loss, remaining: int) -> int:
+    """How many evaluations a loss plans when so many remain, the current one included."""
+    return min(remaining, MAX_HORIZON if loss.steps is None else min(loss.steps, MAX_HORIZON))
 
 
 class Valued(NamedTuple):
-    """Points with their merits and the futures they were valued under; one row each."""
+    """Points with their acquisition values and the steps they were valued with; one row each."""
 
     x: Any
-    merit: Any  # larger is better; log(eta - Lambda) for an expected minimum
+    value: Any  # larger is better; log(eta - Lambda) for an expected minimum
     mean: Any
     sd: Any
-    futures: Any  # places of the scene: (M, H - 1); further axes before the last for outcomes, futures, members of an ensemble
+    steps: Any  # indices of candidates: (M, H - 1); further axes before the last for outcomes, draws, hyperparameter samples
 
 
 class Decision(NamedTuple):
-    """One decision, in the units of the unit cube and of standardised outputs."""
+    """One decision, in the units of the unit cube and of the model."""
 
     x: np.ndarray  # (d,)
-    merit: float
+    value: float
     eta: float
     steps: np.ndarray  # (at most H - 1, d): where the following evaluations are predicted to go; only the first n - 1 count
     mean: np.ndarray  # (H,) posterior mean at x and the steps
     sd: np.ndarray  # (H,)
 
 
-def conclude(scene: Scene, *rounds: Valued) -> Decision:
+def decide(candidates: CandidateSet, *rounds: Valued) -> Decision:
     """The best point of all rounds, the first on a tie, with its predicted steps (those of the middle outcome)."""
     every = Valued(*(np.concatenate([np.asarray(a) for a in column]) for column in zip(*rounds, strict=True)))
-    best = int(np.argmax(every.merit))
-    steps = every.futures[best]
+    best = int(np.argmax(every.value))
+    steps = every.steps[best]
     while steps.ndim > 1:
         steps = steps[steps.shape[0] // 2]
     steps = steps[steps >= 0]
-    mean = np.append(every.mean[best], np.asarray(scene.mu)[steps])
-    sd = np.append(every.sd[best], np.sqrt(np.diagonal(np.asarray(scene.cov)))[steps])
-    return Decision(every.x[best], float(every.merit[best]), float(scene.eta), np.asarray(scene.points)[steps], mean, sd)
+    mean = np.append(every.mean[best], np.asarray(candidates.mu)[steps])
+    sd = np.append(every.sd[best], np.sqrt(np.diagonal(np.asarray(candidates.cov)))[steps])
+    points = np.asarray(candidates.points)[steps]
+    return Decision(every.x[best], float(every.value[best]), float(candidates.eta), points, mean, sd)
 
 
 class Search(Protocol):
-    """Minimises a loss over the unit cube; ``places``: how many it surveys for one decision."""
+    """Minimises a loss over the unit cube; ``candidates``: how many points it considers for one decision."""
 
     @property
-    def places(self) -> int: ...
+    def candidates(self) -> int: ...
 
-    def decide(self, loss: Loss, kernel: Kernel, situation: Situation, rng: np.random.Generator) -> Decision: ...
+    def decide(self, loss: Loss, kernel: Kernel, problem: Problem, rng: np.random.Generator) -> Decision: ...

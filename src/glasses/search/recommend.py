@@ -6,28 +6,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from glasses.lookahead.scene import is_close
 from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.program import program
-from glasses.search.survey import separated_best
+from glasses.search.propose import separated_best
 from glasses.space.lattice import Lattice
 from glasses.space.snapping import snap
+from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, marginals, mean
-from glasses.surrogate.success import Success, log_success
 
 _EVEN = -0.6931471805599453  # log 1/2
-
-
-def even_steps(d: int, size: int) -> np.ndarray:
-    """``size`` points spread over the cube: multiples of an irrational step per coordinate, modulo 1 (Roberts 2018)."""
-    base = 2.0
-    for _ in range(60):
-        base = (1.0 + base) ** (1.0 / (d + 1))  # the root of base^(d + 1) = base + 1
-    step = base ** -np.arange(1.0, d + 1.0)
-    return (0.5 + np.arange(size)[:, None] * step) % 1.0
 
 
 class Lowest(NamedTuple):
@@ -40,19 +29,18 @@ class Lowest(NamedTuple):
 
 @program
 def lowest_mean(
-    post: Posterior, spread: jax.Array, lattice: Lattice | None, success: Success | None, *, kernel: Kernel
+    post: Posterior, spread: jax.Array, lattice: Lattice | None, feasibility: Feasibility | None, *, kernel: Kernel
 ) -> Lowest:
     """argmin mu over what can be run: from the best observed points and the best of ``spread``, by gradients.
 
     Where evaluations fail more often than not, nothing is recommended.
     """
-    real = jnp.arange(post.X.shape[0]) < post.observed
     spread = snap(lattice, spread)
     starts = jnp.concatenate([post.X, spread])
-    usable = jnp.concatenate([real, jnp.ones(spread.shape[0], bool)])
-    if success is not None:
-        failed = is_close(spread, success.X, success.failed)
-        usable = usable & jnp.concatenate([real, (log_success(kernel, success, spread) > _EVEN) & ~failed])
+    usable = jnp.concatenate([post.observed, jnp.ones(spread.shape[0], bool)])
+    if feasibility is not None:
+        likely = (feasibility.log_probability(spread) > _EVEN) & ~feasibility.is_infeasible(spread)
+        usable = usable & jnp.concatenate([post.observed, likely])
     value = jnp.where(usable, mean(kernel, post, starts), jnp.inf)
     first = jnp.concatenate([starts[jnp.argmin(value)][None], starts[separated_best(-value, starts, 8)]])
 
@@ -64,9 +52,9 @@ def lowest_mean(
     found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=40, first_step=0.02, tolerance=1e-10)
     last = found.f
     ends = found.x
-    if lattice is not None or success is not None:
+    if lattice is not None or feasibility is not None:
         ends = jnp.concatenate([snap(lattice, found.x), first])
-        risky = jnp.zeros(ends.shape[0], bool) if success is None else log_success(kernel, success, ends) <= _EVEN
+        risky = jnp.zeros(ends.shape[0], bool) if feasibility is None else feasibility.log_probability(ends) <= _EVEN
         risky = risky.at[found.x.shape[0]].set(False)  # the best start is an evaluation that succeeded, or as likely to
         last = jnp.where(risky, jnp.inf, mean(kernel, post, ends))
     x = ends[jnp.argmin(last)]

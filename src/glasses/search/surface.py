@@ -6,44 +6,51 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.lookahead.loss import Loss, foreseen, worth
-from glasses.lookahead.scene import Scene, Star, look
-from glasses.runtime.batching import TOGETHER, on_accelerator, side_by_side
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, query_point
+from glasses.lookahead.loss import Loss, steps_for, value_for
+from glasses.runtime.batching import BATCH, batched_map
+from glasses.runtime.device import on_accelerator
 from glasses.runtime.padding import horizon_size, pad_rows
 from glasses.runtime.program import program
-from glasses.search.admissible import priced
-from glasses.search.cascade import planned, prepare_for_failure, prices_of
-from glasses.search.decision import Price
+from glasses.search.decision import Problem, horizon
+from glasses.search.value import with_gain_after_failure
 from glasses.surrogate.kernels import Kernel
 
 _IN_TURN = 16
 
 
 def gains_at(
-    loss: Loss, kernel: Kernel, scene: Scene, X: np.ndarray, left: int, price: Price | None = None
+    loss: Loss, kernel: Kernel, candidates: CandidateSet, problem: Problem, X: np.ndarray, remaining: int
 ) -> tuple[float, np.ndarray]:
-    """eta and the expected gain below it at the rows of X, for a loss that is one (``is_gain``)."""
-    n = min(planned(loss, left), scene.points.shape[0] - scene.pending)
-    scene = prepare_for_failure(scene, price, n, kernel, loss)
-    prices = prices_of(price)
+    """The incumbent and the expected gain below it at the rows of X, for a loss that is one (``is_gain``)."""
+    n = min(horizon(loss, remaining), candidates.n_candidates)
+    candidates = with_gain_after_failure(candidates, problem, n, kernel, loss)
     parts = []
-    together = TOGETHER if on_accelerator() else _IN_TURN
-    for first in range(0, len(X), together):
-        part = X[first : first + together]
-        padded = pad_rows(part, together)
-        merit = _merits(scene, padded, prices(padded), np.asarray(n), kernel=kernel, loss=loss, size=horizon_size(n))
-        parts.append(np.asarray(merit)[: len(part)])
-    return float(scene.eta), np.exp(np.concatenate(parts))
+    batch = BATCH if on_accelerator() else _IN_TURN
+    for first in range(0, len(X), batch):
+        part = X[first : first + batch]
+        padded = pad_rows(part, batch)
+        cost, size = problem.cost_at(padded), horizon_size(n)
+        values = _values(candidates, padded, cost, np.asarray(n), kernel=kernel, loss=loss, size=size)
+        parts.append(np.asarray(values)[: len(part)])
+    return float(candidates.eta), np.exp(np.concatenate(parts))
 
 
 @program
-def _merits(
-    scene: Scene, X: jax.Array, price: jax.Array | None, left: jax.Array, *, kernel: Kernel, loss: Loss, size: int
+def _values(
+    candidates: CandidateSet,
+    X: jax.Array,
+    cost: jax.Array | None,
+    remaining: jax.Array,
+    *,
+    kernel: Kernel,
+    loss: Loss,
+    size: int,
 ) -> jax.Array:
-    def merit(i: jax.Array) -> jax.Array:
-        def seen(each: Scene) -> Star:
-            return priced(look(kernel, each, X[i]), price, i)
+    def value(i: jax.Array) -> jax.Array:
+        def query(each: CandidateSet) -> QueryPoint:
+            return query_point(kernel, each, X[i]).costing(cost, i)
 
-        return worth(loss, scene, seen, foreseen(loss, scene, seen, left, size), left)
+        return value_for(loss, candidates, query, steps_for(loss, candidates, query, remaining, size), remaining)
 
-    return side_by_side(merit, jnp.arange(X.shape[0]))
+    return batched_map(value, jnp.arange(X.shape[0]))

@@ -1,4 +1,8 @@
-"""Where steps, integers and choices lie in the unit cube, as arrays: what compiled programs know of them (``snapping``)."""
+"""Where steps, integers and choices lie in the unit cube, as arrays: what compiled programs know of them (``snapping``).
+
+Two points are the same experiment when they differ by less than ``resolution`` in every coordinate of the unit cube: a
+millionth, or less than half the distance between two values that can be run. This one meaning holds everywhere.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,15 @@ class Lattice(NamedTuple):
     log_low: Any  # a of a log integer
     log_width: Any  # b - a; 0 where the scale is another
     is_choice: Any
+    resolution: Any  # what two different values differ by at least
+
+
+SAME_POINT = 1e-6
+
+
+def resolution(lattice: Lattice | None) -> Any:
+    """How far two points must differ in some coordinate to be two experiments: one number, or one per coordinate."""
+    return SAME_POINT if lattice is None else lattice.resolution
 
 
 def lattice_of(parameters: list[Parameter]) -> Lattice | None:
@@ -28,4 +41,15 @@ def lattice_of(parameters: list[Parameter]) -> Lattice | None:
         log_low=np.array([a for a, _ in edges]),
         log_width=np.array([b - a for a, b in edges]),
         is_choice=np.array([isinstance(each, Choice) for each in parameters]),
+        resolution=np.array([min(SAME_POINT, 0.4 * _smallest_step(each)) for each in parameters]),
     )
+
+
+def _smallest_step(parameter: Parameter) -> float:
+    """The least distance of two values in the unit interval."""
+    if parameter.count is None:
+        return 1.0
+    if isinstance(parameter, Int) and parameter.log:
+        last = parameter.to_unit(np.array([parameter.high - 1.0, float(parameter.high)]))
+        return float(last[1] - last[0])
+    return 1.0 / parameter.count

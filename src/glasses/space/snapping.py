@@ -6,6 +6,8 @@ nothing is valued in between. Continuous coordinates are left alone, and a space
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -42,6 +44,12 @@ def moved(lattice: Lattice | None, x: jax.Array, offsets: jax.Array, jumps: jax.
     shifted = jnp.clip(x + jnp.where(on_lattice, jnp.where(moving, step, 0.0), offsets), 0.0, 1.0)
     exchanged = jnp.where(moving, (x + jumps * 2.0) % 1.0, x)
     return snap(lattice, jnp.where(lattice.is_choice, exchanged, shifted))
+
+
+def same_point(points: jax.Array, others: jax.Array, active: jax.Array, resolution: Any) -> jax.Array:
+    """Which rows of ``points`` are the same experiment as an active row of ``others`` (``lattice`` says what that means)."""
+    apart = jnp.abs(points[:, None, :] - others[None, :, :])
+    return jnp.any(jnp.all(apart < resolution, axis=-1) & active[None, :], axis=1)
 
 
 def _positive(lattice: Lattice) -> jax.Array:

@@ -2,6 +2,26 @@
 
 from glasses.surrogate.fit import MAP, Known, MaximumLikelihood
 from glasses.surrogate.gaussian_process import GaussianProcess
-from glasses.surrogate.kernels import Matern52, SquaredExponential
+from glasses.surrogate.hyperparameters import Exponential, Hyperparameter, Normal
+from glasses.surrogate.kernels import Additive, Constant, Kernel, Matern52, SquaredExponential, Subset, Warped
+from glasses.surrogate.outputs import Outputs, OutputTransform, Standardize
 
-__all__ = ["MAP", "GaussianProcess", "Known", "Matern52", "MaximumLikelihood", "SquaredExponential"]
+__all__ = [
+    "MAP",
+    "Additive",
+    "Constant",
+    "Exponential",
+    "GaussianProcess",
+    "Hyperparameter",
+    "Kernel",
+    "Known",
+    "Matern52",
+    "MaximumLikelihood",
+    "Normal",
+    "OutputTransform",
+    "Outputs",
+    "SquaredExponential",
+    "Standardize",
+    "Subset",
+    "Warped",
+]

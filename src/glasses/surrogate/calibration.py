@@ -29,6 +29,6 @@ def trusted_horizon(post: Posterior, n: int) -> int:
 
     n min(1, (1 + 2 sqrt(2/N)) / mean z^2), at least 1 [eq:guard]: two standard deviations of a mean of N squared normals pass.
     """
-    z, N = np.asarray(leave_one_out(post)), int(post.observed)
+    z, N = np.asarray(leave_one_out(post)), int(post.n)
     excess = float(np.sum(z * z)) / N
     return max(1, min(n, round(n * (1.0 + 2.0 * (2.0 / N) ** 0.5) / max(excess, 1e-300))))

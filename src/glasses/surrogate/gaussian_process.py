@@ -1,3 +1,89 @@
-from glasses.surrogate.fit import GaussianProcess
+"""``GaussianProcess``: what is assumed of the objective before any data, and how it is fitted."""
 
-__all__ = ["GaussianProcess"]
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from glasses.surrogate.fit import LARGEST_FIT, MAP, FreeModel, Known, MaximumLikelihood, conditioned, fitted
+from glasses.surrogate.kernels import Kernel, Matern52
+from glasses.surrogate.outputs import Outputs, OutputTransform, Standardize
+from glasses.surrogate.posterior import Hyper, Posterior
+from glasses.surrogate.sampling import sampled
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A Gaussian-process model of the objective.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The prior covariance; kernels compose with ``+`` and ``*``.
+    fit : MAP, MaximumLikelihood or Known
+        How the hyperparameters are found.
+    noise : float, optional
+        Standard deviation of an observation in the units of y: None learns it, 0 declares evaluations exact.
+    constant_mean : bool
+        Whether a constant mean is learned; False: the mean is 0 after the outputs are transformed, as in the paper.
+    outputs : OutputTransform
+        How values are transformed before the fit.
+    hyperparameter_samples : int
+        How many sets of hyperparameters a decision averages over (``sampling``), for up to 256 observations; 0 uses the fit.
+    """
+
+    kernel: Kernel = field(default_factory=Matern52)
+    fit: MAP | MaximumLikelihood | Known = field(default_factory=MAP)
+    noise: float | None = None
+    constant_mean: bool = True
+    outputs: OutputTransform = field(default_factory=Standardize)
+    hyperparameter_samples: int = 0
+
+    def __post_init__(self) -> None:
+        for name, kind in (("kernel", Kernel), ("fit", MAP | MaximumLikelihood | Known), ("outputs", OutputTransform)):
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                usual = next(each.default_factory for each in fields(self) if each.name == name)
+                raise ValueError(f"{name} must be an object such as {usual()!r}, got {given!r}.")  # type: ignore[operator]
+        samples = self.hyperparameter_samples
+        if not (isinstance(samples, int) and not isinstance(samples, bool) and samples >= 0):
+            raise ValueError(
+                f"hyperparameter_samples must be a whole number of at least 0 sets of hyperparameters, got {samples!r}."
+            )
+        if self.noise is not None and not (np.isfinite(self.noise) and self.noise >= 0):
+            raise ValueError(f"noise must be a standard deviation of at least 0, or None to learn it, got {self.noise!r}.")
+        if isinstance(self.fit, Known):
+            if self.noise is None:
+                raise ValueError("With known hyperparameters nothing is learned, the noise included: give noise=0 or its sd.")
+            if not self.constant_mean:
+                raise ValueError("With known hyperparameters the mean is known too: leave constant_mean out.")
+            if samples:
+                raise ValueError("Known hyperparameters leave nothing to sample: leave hyperparameter_samples out.")
+
+    def posterior(self, X: np.ndarray, z: np.ndarray, outputs: Outputs, choice: np.ndarray | None = None) -> Posterior:
+        """Fit to inputs in the unit cube and transformed outputs and condition on them.
+
+        ``outputs`` is the transform that gave z; ``choice`` (d,) marks inputs without an order.
+        """
+        X, z = np.asarray(X, dtype=float), np.asarray(z, dtype=float)
+        if isinstance(self.fit, Known):
+            theta = self.fit.theta(self.kernel, X.shape[1], outputs.scale)
+            mean = np.asarray(outputs.forward(self.fit.mean))
+            return conditioned(self.kernel, Hyper(theta, np.asarray(self._noise_variance(outputs)), mean, choice), X, z)
+        return fitted(self._free(), X, z, self._noise_variance(outputs), choice, self.fit.starts)
+
+    def samples(self, post: Posterior, outputs: Outputs) -> Posterior | None:
+        """Posteriors with sampled hyperparameters, stacked; None where the fit is used."""
+        if self.hyperparameter_samples == 0 or isinstance(self.fit, Known) or int(post.n) > LARGEST_FIT:
+            return None
+        noise = np.asarray(self._noise_variance(outputs))
+        return sampled(post, noise, model=self._free(), count=self.hyperparameter_samples)
+
+    def _free(self) -> FreeModel:
+        assert not isinstance(self.fit, Known)
+        return FreeModel(self.kernel, self.constant_mean, self.fit.with_prior)
+
+    def _noise_variance(self, outputs: Outputs) -> float:
+        """In the units of transformed outputs; -1 if it is learned."""
+        return -1.0 if self.noise is None else (self.noise / outputs.scale) ** 2

@@ -1,35 +1,96 @@
-"""Stationary kernels with one lengthscale per input (ARD): correlation as a function of the scaled distance.
+"""Kernels: prior covariances that own their hyperparameters and compose.
 
-    r^2      = sum_i ((a_i - b_i) / l_i)^2                        numbers
-             + sum_j [a_j != b_j] / l_j^2                         choices, which have no order           [eq:hamming]
-    Matern   = (1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r)          [eq:matern52]
-    SE       = exp(-r^2 / 2)                                      [eq:se]
+    r^2         = sum_i ((a_i - b_i) / l_i)^2                            numbers
+                + sum_j [a_j != b_j] / l_j^2                             choices, which have no order        [eq:hamming]
+    Matern52    k = v (1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r)          [eq:matern52]
+    SE          k = v exp(-r^2 / 2)                                      [eq:se]
+    Constant    k = v                                                    the paper's bias kernel
+    k1 + k2, k1 * k2                                                     sums and products of kernels         [eq:compose]
+    Subset      k(a, b) = k1(a_S, b_S)                                   a kernel of some inputs only
+    Additive    k = v / d sum_i rho(|a_i - b_i| / l_i)                   each input by itself                 [eq:additive]
+    Warped      k(a, b) = k1(w(a), w(b)),  w_i(x) = 1 - (1 - x^p_i)^q_i  a learned warping of each number     [eq:warp]
 
-Both are written in r^2 so that the gradient at r = 0 is finite: the derivative of the Matern by r^2 is
+A kernel is a frozen dataclass. It says what it learns (``hyperparameters``) and computes with those values by name
+(``covariance``, ``diagonal``, ``variance``); ``fit``, ``posterior`` and everything after them know nothing else of it. To add
+one, write such a class and pass ``tests/surrogate/test_kernels.py``, which holds what every kernel must do.
+
+Stationary correlations are written in r^2 so that the gradient at r = 0 is finite: the derivative of the Matern by r^2 is
 -(5/6) (1 + sqrt(5) r) exp(-sqrt(5) r), smooth everywhere. [eq:hamming] is the distance between unit vectors, one per value
 (up to a factor in l), so every kernel above stays positive definite with it.
+
+Priors (inputs in the unit cube, outputs standardised): log l ~ N(sqrt(2) - 3 + 1/2 log d, 3), after Hvarfner et al. (2024),
+growing with sqrt(d); log v ~ N(0, 1); warpings log p, log q ~ N(0, 1/16), the identity unless the data say otherwise (Snoek et
+al. 2014).
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from glasses.surrogate.hyperparameters import Hyperparameter, Normal, Theta
 
 SQRT5 = 5.0**0.5
 _SAME = 1e-5  # values of a choice lie at least 1e-4 apart in the unit cube
 
 
-class Kernel(Protocol):
-    """A correlation function of the squared scaled distance, 1 at distance 0."""
+class Kernel(ABC):
+    """A prior covariance. One of your own is a frozen dataclass with these four methods."""
 
-    def correlation(self, r2: jax.Array) -> jax.Array: ...
+    @abstractmethod
+    def hyperparameters(self, d: int) -> Any:
+        """What is learned over d inputs: a dict of ``Hyperparameter`` by name, or a tuple of those of the parts."""
+
+    @abstractmethod
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        """k(A, B), (n, m). ``theta``: the hyperparameters; ``choice`` (d,) marks inputs without an order, None: none."""
+
+    @abstractmethod
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        """k(a, a) for each row a of A, (n,)."""
+
+    @abstractmethod
+    def variance(self, theta: Theta) -> jax.Array:
+        """The variance of what varies over the cube, (): what the nugget and other small numbers are relative to."""
+
+    def __add__(self, other: Kernel) -> Sum:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel) -> Product:
+        return Product(self, other) if isinstance(other, Kernel) else NotImplemented
+
+
+class Stationary(Kernel):
+    """A variance times a correlation that depends on the scaled distance alone, one lengthscale per input (ARD)."""
+
+    @abstractmethod
+    def correlation(self, r2: jax.Array) -> jax.Array:
+        """As a function of the squared scaled distance; 1 at distance 0."""
+
+    def hyperparameters(self, d: int) -> dict[str, Hyperparameter]:
+        lengths = Normal(2**0.5 - 3.0 + 0.5 * math.log(d), 3**0.5)
+        return {
+            "lengthscale": Hyperparameter(0.005, 50.0, lengths, start=0.3 * math.sqrt(d), size=d, spread=1.0),
+            "variance": Hyperparameter(1e-3, 1e3, Normal(0.0, 1.0)),
+        }
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return theta["variance"] * self.correlation(squared_distance(A, B, theta["lengthscale"], choice))
+
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(theta["variance"], A.shape[:1])
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return theta["variance"]
 
 
 @dataclass(frozen=True)
-class Matern52:
+class Matern52(Stationary):
     """Twice differentiable functions: the default."""
 
     def correlation(self, r2: jax.Array) -> jax.Array:
@@ -37,11 +98,146 @@ class Matern52:
 
 
 @dataclass(frozen=True)
-class SquaredExponential:
+class SquaredExponential(Stationary):
     """Infinitely differentiable functions: the paper's kernel."""
 
     def correlation(self, r2: jax.Array) -> jax.Array:
         return jnp.exp(-0.5 * r2)
+
+
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """An unknown constant with a normal prior: the paper's bias kernel, in place of a constant mean."""
+
+    def hyperparameters(self, d: int) -> dict[str, Hyperparameter]:
+        return {"variance": Hyperparameter(1e-4, 1e3)}
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return jnp.broadcast_to(theta["variance"], (A.shape[0], B.shape[0]))
+
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(theta["variance"], A.shape[:1])
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return jnp.zeros_like(theta["variance"])
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """Functions that are a sum of two: written k1 + k2."""
+
+    first: Kernel
+    second: Kernel
+
+    def hyperparameters(self, d: int) -> tuple[Any, Any]:
+        return self.first.hyperparameters(d), self.second.hyperparameters(d)
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.first.covariance(theta[0], A, B, choice) + self.second.covariance(theta[1], A, B, choice)
+
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        return self.first.diagonal(theta[0], A) + self.second.diagonal(theta[1], A)
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return self.first.variance(theta[0]) + self.second.variance(theta[1])
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """Functions that vary as two kernels together: written k1 * k2."""
+
+    first: Kernel
+    second: Kernel
+
+    def hyperparameters(self, d: int) -> tuple[Any, Any]:
+        return self.first.hyperparameters(d), self.second.hyperparameters(d)
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.first.covariance(theta[0], A, B, choice) * self.second.covariance(theta[1], A, B, choice)
+
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        return self.first.diagonal(theta[0], A) * self.second.diagonal(theta[1], A)
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return self.first.variance(theta[0]) * self.second.variance(theta[1])
+
+
+@dataclass(frozen=True)
+class Subset(Kernel):
+    """A kernel of some of the inputs only: ``Matern52() + Subset(Matern52(), (0, 2))``. ``inputs`` are positions."""
+
+    kernel: Kernel
+    inputs: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.inputs, tuple) and all(type(i) is int and i >= 0 for i in self.inputs)
+        if not whole or not self.inputs or len(set(self.inputs)) < len(self.inputs):
+            raise ValueError(f"inputs must be a tuple of different positions such as (0, 2), got {self.inputs!r}.")
+
+    def hyperparameters(self, d: int) -> Any:
+        if max(self.inputs) >= d:
+            raise ValueError(f"inputs must be positions below {d}, the number of parameters, got {self.inputs!r}.")
+        return self.kernel.hyperparameters(len(self.inputs))
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        columns = jnp.asarray(self.inputs)
+        return self.kernel.covariance(theta, A[:, columns], B[:, columns], None if choice is None else choice[columns])
+
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        return self.kernel.diagonal(theta, A[:, jnp.asarray(self.inputs)])
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return self.kernel.variance(theta)
+
+
+@dataclass(frozen=True)
+class Additive(Kernel):
+    """Functions that are a sum of one function of each input [eq:additive]; ``kernel`` says of which kind."""
+
+    kernel: Stationary = Matern52()
+
+    def hyperparameters(self, d: int) -> dict[str, Hyperparameter]:
+        return self.kernel.hyperparameters(d)
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        total = jnp.zeros((A.shape[0], B.shape[0]))
+        for i in range(A.shape[1]):
+            one = slice(i, i + 1)
+            r2 = squared_distance(A[:, one], B[:, one], theta["lengthscale"][one], None if choice is None else choice[one])
+            total = total + self.kernel.correlation(r2)
+        return theta["variance"] * total / A.shape[1]
+
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        return self.kernel.diagonal(theta, A)
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return self.kernel.variance(theta)
+
+
+@dataclass(frozen=True)
+class Warped(Kernel):
+    """A kernel of inputs that are each bent by a learned Kumaraswamy distribution function [eq:warp]; choices are not."""
+
+    kernel: Kernel
+
+    def hyperparameters(self, d: int) -> tuple[Any, Any]:
+        bend = Hyperparameter(0.2, 5.0, Normal(0.0, 0.25), size=d)
+        return {"power": bend, "root": bend}, self.kernel.hyperparameters(d)
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.kernel.covariance(theta[1], _warp(theta[0], A, choice), _warp(theta[0], B, choice), choice)
+
+    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+        return self.kernel.diagonal(theta[1], _warp(theta[0], A, None))
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return self.kernel.variance(theta[1])
+
+
+def _warp(theta: Theta, A: jax.Array, choice: jax.Array | None) -> jax.Array:
+    x = jnp.clip(A, 1e-9, 1.0 - 1e-9)  # where the slope of a power is finite
+    bent = 1.0 - (1.0 - x ** theta["power"]) ** theta["root"]
+    return bent if choice is None else jnp.where(choice, A, bent)
 
 
 @jax.custom_jvp

@@ -2,22 +2,22 @@
 
 | name | symbol | shape | |
 |---|---|---|---|
-| X, y | X, y | (N, d), (N,) | observed inputs in the unit cube, standardised outputs; rows from ``observed`` on are padding |
+| X, y | X, y | (N, d), (N,) | observed inputs in the unit cube, transformed outputs; rows from ``n`` on are padding |
 | L | L | (N, N) | Cholesky factor of K + noise I; identity on the padding |
 | alpha | (K + noise I)^-1 (y - c) | (N,) | zero on the padding |
-| hyper | l, a^2, noise, c, b | | lengthscales, signal variance, noise variance, constant mean, bias variance |
+| theta, noise, mean | theta, noise, c | | hyperparameters of the kernel, noise variance, constant mean |
+| variance | | () | of what varies over the cube (``Kernel.variance``); the nugget is 1e-10 of it |
 
     mu(x)     = c + k(x, X) alpha                                      [eq:mean]
     k'(x, x') = k(x, x') - k(x, X) (K + noise I)^-1 k(X, x')            [eq:cov]   the latent f, no noise
-    k(x, x')  = a^2 rho(r) + b                                         bias kernel b as in the paper, 0 by default
 
-Numerics: a nugget of 1e-10 a^2 on K makes every factorisation succeed (repeated inputs included) and bounds the smallest
-predicted variance. Conditioning appends one row to L: O(N^2). Next: ``fit`` makes posteriors, ``lookahead`` consumes them.
+Numerics: the nugget on K makes every factorisation succeed (repeated inputs included) and is the smallest predicted variance
+everywhere. Conditioning appends one row to L: O(N^2). Next: ``fit`` makes posteriors, ``lookahead`` consumes them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,51 +25,68 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from glasses.runtime.padding import pad_rows
-from glasses.surrogate.kernels import Kernel, squared_distance
+from glasses.surrogate.hyperparameters import Theta
+from glasses.surrogate.kernels import Kernel
 
-NUGGET = 1e-10
+NUGGET = 1e-10  # of the variance
 NEGLIGIBLE_NOISE = 1e-5  # noise variance, outputs standardised: below it the best observation is the best value
 
 
-class Hyper(NamedTuple):
-    """Hyperparameters in the units of the unit cube and of standardised outputs."""
+Array = Any  # NumPy outside programs, JAX inside
 
-    lengthscale: jax.Array  # (d,)
-    signal: jax.Array  # variance a^2
-    noise: jax.Array  # variance
-    mean: jax.Array  # constant c
-    bias: jax.Array  # variance b of the constant kernel
-    choice: jax.Array | None = None  # (d,) bool: which inputs have no order; None if there are none
+
+class Hyper(NamedTuple):
+    """All hyperparameters, in the units of the unit cube and of transformed outputs."""
+
+    theta: Theta  # of the kernel
+    noise: Array  # variance
+    mean: Array  # constant c
+    choice: Array | None = None  # (d,) bool: which inputs have no order; None if there are none
 
 
 class Posterior(NamedTuple):
-    """A Gaussian process given ``observed`` observations."""
+    """A Gaussian process given ``n`` observations."""
 
-    X: jax.Array
-    y: jax.Array
-    observed: jax.Array
-    L: jax.Array
-    alpha: jax.Array
+    X: Array
+    y: Array
+    n: Array
+    L: Array
+    alpha: Array
     hyper: Hyper
+    variance: Array
+
+    @property
+    def noise(self) -> jax.Array:
+        return self.hyper.noise
+
+    @property
+    def nugget(self) -> jax.Array:
+        """The smallest variance."""
+        return NUGGET * self.variance
+
+    @property
+    def observed(self) -> jax.Array:
+        """(N,) which rows are data and not padding."""
+        return jnp.arange(self.X.shape[0]) < self.n
 
 
 def covariance(kernel: Kernel, hyper: Hyper, A: jax.Array, B: jax.Array) -> jax.Array:
     """Prior covariance k(A, B) of the latent function, (n, m)."""
-    return hyper.signal * kernel.correlation(squared_distance(A, B, hyper.lengthscale, hyper.choice)) + hyper.bias
+    return kernel.covariance(hyper.theta, A, B, hyper.choice)
 
 
 def observed_covariance(kernel: Kernel, hyper: Hyper, X: jax.Array, count: jax.Array) -> jax.Array:
     """K + noise I on the first ``count`` rows, identity on the padding."""
-    real = jnp.arange(X.shape[0]) < count
+    observed = jnp.arange(X.shape[0]) < count
     K = covariance(kernel, hyper, X, X)
-    diagonal = jnp.where(real, hyper.noise + NUGGET * hyper.signal, 1.0)
-    return jnp.where(real[:, None] & real[None, :], K, 0.0) + jnp.diag(diagonal)
+    diagonal = jnp.where(observed, hyper.noise + NUGGET * kernel.variance(hyper.theta), 1.0)
+    return jnp.where(observed[:, None] & observed[None, :], K, 0.0) + jnp.diag(diagonal)
 
 
 def posterior(kernel: Kernel, hyper: Hyper, X: jax.Array, y: jax.Array, count: jax.Array) -> Posterior:
     """Condition the prior on data."""
     L = jnp.linalg.cholesky(observed_covariance(kernel, hyper, X, count))
-    return Posterior(X, y, count, L, _weights(L, y, count, hyper), hyper)
+    return Posterior(X, y, count, L, _weights(L, y, count, hyper), hyper, kernel.variance(hyper.theta))
 
 
 def grow(post: Posterior, size: int) -> Posterior:
@@ -78,24 +95,23 @@ def grow(post: Posterior, size: int) -> Posterior:
     L = np.eye(size)
     L[:have, :have] = np.asarray(post.L)
     X, y, alpha = (pad_rows(np.asarray(a), size) for a in (post.X, post.y, post.alpha))
-    with jax.enable_x64(True):
-        return post._replace(X=jnp.asarray(X), y=jnp.asarray(y), alpha=jnp.asarray(alpha), L=jnp.asarray(L))
+    return post._replace(X=X, y=y, alpha=alpha, L=L)
 
 
 def condition(kernel: Kernel, post: Posterior, x: jax.Array, y: jax.Array) -> Posterior:
     """The posterior after one more observation, in O(N^2); there must be room in the padding."""
-    place = post.observed
+    row_index = post.n
     row, variance = _whiten(kernel, post, x[None])
-    pivot = jnp.sqrt(jnp.maximum(variance[0] + post.hyper.noise, NUGGET * post.hyper.signal))
-    L = post.L.at[place].set(jnp.where(jnp.arange(post.X.shape[0]) < place, row[:, 0], 0.0))
-    L = L.at[place, place].set(pivot)
-    X, ys, count = post.X.at[place].set(x), post.y.at[place].set(y), place + 1
-    return Posterior(X, ys, count, L, _weights(L, ys, count, post.hyper), post.hyper)
+    pivot = jnp.sqrt(jnp.maximum(variance[0] + post.noise, post.nugget))
+    L = post.L.at[row_index].set(jnp.where(post.observed, row[:, 0], 0.0))
+    L = L.at[row_index, row_index].set(pivot)
+    X, ys, count = post.X.at[row_index].set(x), post.y.at[row_index].set(y), row_index + 1
+    return post._replace(X=X, y=ys, n=count, L=L, alpha=_weights(L, ys, count, post.hyper))
 
 
 def mean(kernel: Kernel, post: Posterior, A: jax.Array) -> jax.Array:
     """[eq:mean] at the rows of A."""
-    return post.hyper.mean + _cross(kernel, post, A).T @ post.alpha
+    return post.hyper.mean + cross_covariance(kernel, post, A).T @ post.alpha
 
 
 def marginals(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -106,29 +122,27 @@ def marginals(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array,
 
 def joint(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Mean and covariance of f at the rows of A jointly, [eq:cov]."""
-    V = solve_triangular(post.L, _cross(kernel, post, A), lower=True)
+    V = solve_triangular(post.L, cross_covariance(kernel, post, A), lower=True)
     C = covariance(kernel, post.hyper, A, A) - V.T @ V
-    return mean(kernel, post, A), C + NUGGET * post.hyper.signal * jnp.eye(A.shape[0])
+    return mean(kernel, post, A), C + post.nugget * jnp.eye(A.shape[0])
 
 
-def best_value(kernel: Kernel, post: Posterior) -> jax.Array:
+def incumbent(kernel: Kernel, post: Posterior) -> jax.Array:
     """The one eta of the program: min y when the noise is negligible, else the smallest posterior mean at the data."""
-    real = jnp.arange(post.y.shape[0]) < post.observed
-    smooth = jnp.where(real, mean(kernel, post, post.X), jnp.inf)
-    exact = jnp.where(real, post.y, jnp.inf)
-    return jnp.min(jnp.where(post.hyper.noise < NEGLIGIBLE_NOISE, exact, smooth))
+    smooth = jnp.where(post.observed, mean(kernel, post, post.X), jnp.inf)
+    exact = jnp.where(post.observed, post.y, jnp.inf)
+    return jnp.min(jnp.where(post.noise < NEGLIGIBLE_NOISE, exact, smooth))
 
 
-def _cross(kernel: Kernel, post: Posterior, A: jax.Array) -> jax.Array:
-    real = jnp.arange(post.X.shape[0]) < post.observed
-    return jnp.where(real[:, None], covariance(kernel, post.hyper, post.X, A), 0.0)
+def cross_covariance(kernel: Kernel, post: Posterior, A: jax.Array) -> jax.Array:
+    """k(X, A), (N, n); zero on the padding."""
+    return jnp.where(post.observed[:, None], covariance(kernel, post.hyper, post.X, A), 0.0)
 
 
 def _whiten(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """L^-1 k(X, A) and the posterior variances, floored at the nugget."""
-    V = solve_triangular(post.L, _cross(kernel, post, A), lower=True)
-    nugget = NUGGET * post.hyper.signal
-    return V, jnp.maximum(post.hyper.signal + post.hyper.bias - jnp.sum(V * V, axis=0), 0.0) + nugget
+    """L^-1 k(X, A) and the posterior variances, at least the nugget."""
+    V = solve_triangular(post.L, cross_covariance(kernel, post, A), lower=True)
+    return V, jnp.maximum(kernel.diagonal(post.hyper.theta, A) - jnp.sum(V * V, axis=0), 0.0) + post.nugget
 
 
 def _weights(L: jax.Array, y: jax.Array, count: jax.Array, hyper: Hyper) -> jax.Array:

@@ -1,0 +1,146 @@
+"""What the model says at a moment of a run: fitted outputs and posterior, hyperparameter samples, feasibility, the problem.
+
+Everything is a function of the ledger, the model and the seed, computed once per state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import jax
+import numpy as np
+
+from glasses.loop.ledger import Ledger
+from glasses.runtime.padding import data_size, pad_rows
+from glasses.search.decision import Problem
+from glasses.search.pending import pending_gain
+from glasses.surrogate.feasibility import FailureClassifier, fit_failures, told_failures
+from glasses.surrogate.gaussian_process import GaussianProcess
+from glasses.surrogate.outputs import Outputs
+from glasses.surrogate.posterior import Posterior, grow
+
+SMALL = 256  # configurations: a space of no more is looked at as a whole
+_DIGITS = 10  # of transformed outputs, so that the rounding of a change of units does not alter a run
+
+
+class Purpose(IntEnum):
+    """What random numbers are for: each has a stream of its own."""
+
+    INITIAL_DESIGN = 0
+    DECISION = 1
+    PLAN = 2
+    FORECAST = 3
+    ENUMERATION = 4
+
+
+class Inference:
+    """The ledger of a run seen through a model."""
+
+    def __init__(self, ledger: Ledger, model: GaussianProcess, seed: int) -> None:
+        self.ledger, self.space, self.model, self.seed = ledger, ledger.space, model, seed
+        self._known: dict[Any, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_known": {}}  # computed again where it is needed, in the same precision
+
+    def rng(self, purpose: Purpose) -> np.random.Generator:
+        """Random numbers that depend on the purpose and on how much has been evaluated."""
+        return np.random.default_rng([self.seed, int(purpose), self.ledger.evaluated])
+
+    def run_rng(self, purpose: Purpose) -> np.random.Generator:
+        """Random numbers that are the same during the whole run."""
+        return np.random.default_rng([self.seed, int(purpose), 0])
+
+    def once(self, what: str, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """``make()``, remembered until the key changes."""
+        key = (what, *key)
+        if key not in self._known:
+            made = make()  # before anything is dropped: it may remember things of its own
+            self._known = {k: v for k, v in self._known.items() if k[0] != what} | {key: made}
+        return self._known[key]
+
+    def moment(self) -> tuple[Any, ...]:
+        """What a decision depends on besides its configuration."""
+        ledger = self.ledger
+        return len(ledger.y), len(ledger.failed), tuple(x.tobytes() for x in ledger.pending), ledger.budget
+
+    def outputs(self) -> Outputs:
+        """The output transform fitted to everything told."""
+        values = np.array(self.ledger.y)
+        return self.once("outputs", (len(values), self.model.outputs), lambda: self.model.outputs.fit(values))
+
+    def posterior(self) -> Posterior:
+        """The fitted model given everything told, over the unit cube and transformed outputs."""
+        if not self.ledger.y:
+            raise ValueError("There is no data to fit a model to: tell at least one evaluation first.")
+
+        def fit() -> Posterior:
+            X = self.space.to_unit(np.array(self.ledger.X))
+            z = np.round(self.outputs().forward(np.array(self.ledger.y)), _DIGITS)
+            return self.model.posterior(X, z, self.outputs(), self.space.choice)
+
+        return self.once("posterior", (len(self.ledger.y), self.model), fit)
+
+    def feasibility(self) -> FailureClassifier | None:
+        """The model of failures, once there is one."""
+        ledger = self.ledger
+        if not ledger.failed:
+            return None
+
+        def fit() -> FailureClassifier:
+            X = self.space.to_unit(np.array(ledger.X + ledger.failed))
+            return fit_failures(X, np.arange(len(X)) >= len(ledger.X), self.space.lattice)
+
+        return self.once("feasibility", (len(ledger.y), len(ledger.failed)), fit)
+
+    def problem(self) -> Problem:
+        """What a search is given."""
+        space, ledger = self.space, self.ledger
+        return Problem(
+            post=self._told_failures(self.posterior()),
+            fitted=self.posterior(),
+            pending=space.to_unit(np.array(ledger.pending)) if ledger.pending else np.zeros((0, space.d)),
+            remaining=ledger.remaining,
+            lattice=space.lattice,
+            feasibility=self.feasibility(),
+            configurations=space.every(SMALL),
+            cost=None if ledger.cost is None else ledger.cost.at,
+            budget=ledger.spendable,
+            samples=self.once("samples", (*self.moment(), self.model), self._samples),
+        )
+
+    def pending_gain(self) -> float:
+        """[eq:waiting]: what the pending evaluations are expected to gain by themselves, in the units of y."""
+        if not self.ledger.pending:
+            return 0.0
+        key = (*self.moment(), self.model)
+        gain = self.once("pending gain", key, lambda: pending_gain(self.model.kernel, self.problem()))
+        return self.outputs().gain(gain)
+
+    def _samples(self) -> Posterior | None:
+        """Other hyperparameters that the values allow, each told of the failures."""
+        stacked = self.model.samples(self.posterior(), self.outputs())
+        if stacked is None:
+            return None
+        plain = jax.tree.map(np.asarray, stacked)
+        count = self.model.hyperparameter_samples
+        each = [self._told_failures(jax.tree.map(lambda a, m=m: a[m], plain)) for m in range(count)]
+        return jax.tree.map(lambda *arrays: np.stack([np.asarray(a) for a in arrays]), *each)
+
+    def _told_failures(self, post: Posterior) -> Posterior:
+        """With room for what is pending, and each failed point as having brought nothing."""
+        ledger = self.ledger
+        post = _with_room(post, len(ledger.failed) + len(ledger.pending))
+        if not ledger.failed:
+            return post
+        failed = self.space.to_unit(np.array(ledger.failed))
+        padded = pad_rows(failed, data_size(len(failed)))
+        return told_failures(post, padded, np.asarray(len(failed)), kernel=self.model.kernel)
+
+
+def _with_room(post: Posterior, extra: int) -> Posterior:
+    """The posterior in arrays large enough for ``extra`` more observations."""
+    have, need = post.X.shape[0], data_size(int(post.n) + extra)
+    return post if need <= have else grow(post, need)

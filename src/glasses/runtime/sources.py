@@ -1,0 +1,168 @@
+"""Digests of the source code that a program is made of: part of its key in the cache on disk.
+
+A program is the code of its module and of everything that module imports, directly or not, from its own package; and of the
+modules that its static configuration comes from (a loss, a kernel). The list is derived from the import statements.
+
+Code is read from files, and files may be edited while a process runs. So the modules of this package are read when they are
+loaded (``remember_loaded``, called by every ``@program``): an edit made later does not give old code a new key. A module of
+somebody else's is read when it is first met, and used only if its class still is what the file says. Where that cannot be
+shown (an interactive session, a class inside a function, imports of other libraries) the answer is None, and ``program`` uses
+the text of the traced program as the key instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import sys
+import sysconfig
+import threading
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+_OWN = __name__.split(".")[0]
+_ROOT = Path(__file__).parents[1]
+_COVERED = ("jax", "jaxlib", "numpy", "scipy")  # their versions are part of every key
+_STANDARD = sys.stdlib_module_names
+
+
+class _Source(NamedTuple):
+    digest: str
+    imports: frozenset[str]  # full names of modules, and names that may be modules
+
+
+_READ: dict[str, _Source | None] = {}
+_LOCK = threading.Lock()
+
+
+def remember_loaded(package: str) -> None:
+    """Read every module of the package that is loaded and was not read yet."""
+    with _LOCK:
+        for name, module in list(sys.modules.items()):
+            if name not in _READ and name.split(".")[0] == package:
+                _READ[name] = _read(name, getattr(module, "__file__", None))
+
+
+def digest_of_module(name: str) -> str | None:
+    """Digest of a module and all it imports; None if some of it cannot be read."""
+    found: dict[str, str] = {}
+    pending = [name]
+    while pending:
+        each = pending.pop()
+        if each in found:
+            continue
+        source = _source(each)
+        if source is None:
+            return None
+        found[each] = source.digest
+        for imported in source.imports:
+            top = imported.split(".")[0]
+            if top in _STANDARD or top in _COVERED:
+                continue
+            part = _own_module(imported) if top == _OWN else _loaded_module(imported)
+            if part is None or (top != _OWN and _is_installed(part)):
+                return None
+            pending.append(part)
+    whole = "\n".join(f"{each} {found[each]}" for each in sorted(found))
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def digest_of_class(kind: type) -> str | None:
+    """Digest of the module of a class; None if the class may not be what its module's file says."""
+    package = kind.__module__.split(".")[0]
+    if "<locals>" in kind.__qualname__ or package == "__main__":
+        return None
+    module = sys.modules.get(kind.__module__)
+    if module is None or (package != _OWN and not _is_as_written(kind, module)):
+        return None
+    return digest_of_module(kind.__module__)
+
+
+def _source(name: str) -> _Source | None:
+    remember_loaded(name.split(".")[0])
+    with _LOCK:
+        if name not in _READ and name.split(".")[0] == _OWN:  # not loaded yet: it will be loaded from this file
+            _READ[name] = _read(name, str(_own_file(name)))
+        return _READ.get(name)
+
+
+def _read(name: str, path: str | None) -> _Source | None:
+    if path is None or not path.endswith(".py"):
+        return None
+    try:
+        content = Path(path).read_bytes()
+        tree = ast.parse(content)
+    except (OSError, SyntaxError, ValueError):
+        return None
+    package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
+    imports: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imports.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = importlib.util.resolve_name("." * node.level + base, package)
+            imports.update(f"{base}.{alias.name}" for alias in node.names)
+    return _Source(hashlib.sha256(content).hexdigest(), frozenset(imports))
+
+
+def _own_file(name: str) -> Path | None:
+    base = _ROOT.joinpath(*name.split(".")[1:])
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+
+def _own_module(imported: str) -> str | None:
+    """The module of this package that an import names: ``a.b.c`` is a module, or the name c in the module a.b."""
+    while imported:
+        if _own_file(imported) is not None:
+            return imported
+        imported = imported.rpartition(".")[0]
+    return None
+
+
+def _loaded_module(imported: str) -> str | None:
+    """The same for modules of others, which must be loaded."""
+    while imported:
+        if imported in sys.modules:
+            return imported
+        imported = imported.rpartition(".")[0]
+    return None
+
+
+@cache
+def _installed_folders() -> tuple[Path, ...]:
+    return tuple(Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib"))
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a module comes from an installed library, whose version is not part of the key."""
+    path = getattr(sys.modules.get(name), "__file__", None)
+    return path is None or any(folder in Path(path).resolve().parents for folder in _installed_folders())
+
+
+def _is_as_written(kind: type, module: ModuleType) -> bool:
+    """Whether the functions of a class are those that its file holds now."""
+    try:
+        written = _codes(compile(Path(module.__file__ or "").read_bytes(), module.__file__ or "", "exec", dont_inherit=True))
+    except (OSError, SyntaxError, ValueError):
+        return False
+    members = [_function(each) for each in vars(kind).values()]
+    own = [each for each in members if each is not None and each.__code__.co_filename == module.__file__]
+    return bool(own) and all(each.__code__ in written for each in own)
+
+
+def _function(member: Any) -> FunctionType | None:
+    member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+    return member if isinstance(member, FunctionType) else None
+
+
+def _codes(code: CodeType) -> set[CodeType]:
+    found = {code}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _codes(constant)
+    return found
