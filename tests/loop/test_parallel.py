@@ -6,8 +6,10 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import distributed
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from joblib.externals import loky
 
 from glasses import ExpectedLoss, Int, minimize
 
@@ -22,13 +24,47 @@ def fatal(x):
     os._exit(3)
 
 
-def test_a_process_pool():
+def bowl_in_jax(x):
+    return float(jnp.sum((jnp.asarray(x) - 0.4) ** 2))
+
+
+def test_a_process_pool_whose_objective_uses_jax():
+    """JAX runs in this process too: forked ones would hang."""
+    bowl_in_jax([0.1, 0.2])
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        result = minimize(bowl, BOX, budget=12, n_initial=8, loss=ExpectedLoss(), seed=0, executor=pool)
+        result = minimize(bowl_in_jax, BOX, budget=12, n_initial=8, loss=ExpectedLoss(), seed=0, executor=pool)
     assert result.success
     assert result.nfev == 12
     assert len({tuple(x) for x in result.x_iters}) == 12
-    assert result.fun == pytest.approx(bowl(result.x))
+    assert result.fun == pytest.approx(bowl(result.x), abs=1e-6)
+
+
+def test_one_worker_decides_as_no_executor_does():
+    settings = {"budget": 7, "n_initial": 4, "loss": ExpectedLoss(), "seed": 3}
+    alone = minimize(bowl, BOX, **settings)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        result = minimize(bowl, BOX, executor=pool, **settings)
+    np.testing.assert_array_equal(result.x_iters, alone.x_iters)
+    np.testing.assert_array_equal(result.func_vals, alone.func_vals)
+
+
+def test_forked_processes_are_refused_before_anything_is_evaluated():
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+        with pytest.raises(ValueError, match=r"must not fork .* got a ProcessPoolExecutor .* fork: use .*spawn") as caught:
+            minimize(bowl, BOX, budget=3, executor=pool)
+        assert not pool._processes
+    assert 'get_context("spawn")' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [lambda: ProcessPoolExecutor(1, mp_context=get_context("forkserver")), lambda: loky.ProcessPoolExecutor(1)],
+    ids=["forkserver", "loky"],
+)
+def test_processes_that_start_afresh_are_welcome(pool):
+    with pool() as executor:
+        result = minimize(bowl, BOX, budget=3, n_initial=3, seed=0, executor=executor)
+    assert result.nfev == 3
 
 
 def test_a_dask_cluster():

@@ -19,6 +19,8 @@ from glasses.presets import Preset
 from glasses.search.decision import Search
 from glasses.surrogate.gaussian_process import GaussianProcess
 
+_SPAWNING = 'ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
+
 
 def minimize(
     fun: Callable[..., float],
@@ -45,17 +47,68 @@ def minimize(
 ) -> Result:
     """Minimise ``fun`` over ``bounds`` with ``budget`` evaluations, planning every one of them for all that are left.
 
-    ``fun(x)`` gets an array (a list, if some parameters are not floats), or ``fun(**params)`` when the bounds have names.
-    ``executor`` with ``workers``: any ``concurrent.futures.Executor``; as many evaluations run side by side, each decided with
-    the others as pending, and a slow one holds nobody up. ``stop``: a criterion, such as ``Price(0.1) | Target(0)``; once it is
-    met nothing new is begun, what is under way is awaited and kept, and the result has status 5 with the reason as its message.
-    ``callback`` is called after each evaluation with the result so far (as ``intermediate_result`` if it has such a parameter,
-    like SciPy's) and stops the run by raising ``StopIteration``. ``verbose`` prints one line per evaluation. The other
-    arguments are those of ``Optimizer``.
-
     An evaluation that raises (one of ``catch``) or does not return a finite number has failed: it is kept in ``failures``,
     costs budget (unless ``count_failures=False``), keeps the search away from its surroundings and does not end the run.
     Nothing paid for is lost: whatever else is raised carries the result so far as its attribute ``result``.
+
+    Parameters
+    ----------
+    fun : callable
+        The objective. Called as ``fun(x)`` with an array (a list, if some parameters are not floats), or as
+        ``fun(**params)`` when the bounds have names.
+    bounds : sequence, dict or scipy.optimize.Bounds
+        ``(low, high)`` pairs, ``Float``, ``Int`` and ``Choice`` in a list or ``{name: ...}``.
+    budget : int or float
+        All evaluations, the initial ones and those of ``y0`` included. With ``cost`` an amount in its units.
+    cost : callable or dict, optional
+        What an evaluation costs: a function called like the objective, or a table ``{parameter: {value: cost}}`` or
+        ``{parameter: cost per unit}``. Default: every evaluation costs 1.
+    n_initial : int, optional
+        Evaluations before the model decides. Default: 2 d, at least 3, at most half the budget.
+    x0 : array_like, optional
+        Points to try first; with ``y0``, points already evaluated.
+    y0 : array_like, optional
+        The values at ``x0``; None or NaN for an evaluation that failed.
+    noise : float, optional
+        Standard deviation of an evaluation in the units of y; 0 declares them exact. Default: learned.
+    count_failures : bool, default True
+        Whether a failed evaluation costs budget. If not, as many as ``budget`` are free.
+    catch : exception class or tuple of them, default Exception
+        What makes an evaluation a failure when ``fun`` raises it. ``()`` lets every exception through.
+    executor : concurrent.futures.Executor, optional
+        Where evaluations run, side by side: each is decided with the others as pending, and a slow one holds nobody up.
+        Processes must not be started by fork, because JAX is used in this one:
+        ``ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))``.
+    workers : int, optional
+        How many evaluations run side by side. Default: the number of workers of the executor, if it has one.
+    loss, model, search : optional
+        What is minimised at each decision, what is assumed of ``fun``, and how the next point is found. Each replaces its part
+        of the preset.
+    preset : Preset, default glasses.DEFAULT
+        A loss, a model and a search that belong together, such as ``glasses.PAPER``.
+    seed : int, optional
+        Same seed, same suggestions (with an executor: while evaluations end in the same order). Default: a fresh one, kept in
+        the result.
+    stop : Criterion, optional
+        Such as ``Price(0.1) | Target(0)``. Once it is met nothing new is begun; what is under way is awaited and kept.
+    callback : callable, optional
+        Called after each evaluation with the result so far, as ``intermediate_result`` if it has such a parameter, like
+        SciPy's. Stops the run by raising ``StopIteration``.
+    verbose : bool, default False
+        Print one line per evaluation.
+
+    Returns
+    -------
+    Result
+        The best point ``x`` and its value ``fun``, every evaluation, and the point that the model recommends.
+        ``status`` and ``message`` say why the run ended: 0 budget spent, 3 nothing new left to evaluate, 4 the executor
+        broke, 5 ``stop`` was met, 99 stopped by ``callback``; ``success`` is False for 4 and 99, and where every evaluation
+        failed.
+
+    Raises
+    ------
+    ValueError
+        Before anything is evaluated, if an argument cannot be used; the message says what to change.
     """
     optimizer = Optimizer(
         bounds,
@@ -77,11 +130,12 @@ def minimize(
     end = _End(optimizer, stop)
     if executor is None:
         if workers is not None:
-            raise ValueError(f"workers = {workers!r} needs an executor: executor=concurrent.futures.ProcessPoolExecutor().")
+            raise ValueError(f"workers = {workers!r} needs an executor: executor={_SPAWNING}.")
         outcomes = _one_by_one(optimizer, fun, end)
     else:
         if not callable(getattr(executor, "submit", None)):
             raise ValueError(f"executor must be a concurrent.futures.Executor, got {executor!r}.")
+        _check_start_method(executor)
         outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1), end)
     report = Table(optimizer) if verbose else None
     try:
@@ -213,6 +267,17 @@ def _workers(executor: Executor, workers: int | None) -> int:
     if not isinstance(known, int):
         raise ValueError("workers must say how many evaluations to run side by side: this executor does not tell.")
     return known
+
+
+def _check_start_method(executor: Executor) -> None:
+    """Refuse forked processes: they inherit the locks of JAX's threads but not the threads, and an objective that uses JAX
+    waits for ever."""
+    start_method = getattr(getattr(executor, "_mp_context", None), "get_start_method", None)  # nothing public tells
+    if start_method is not None and start_method() == "fork":
+        raise ValueError(
+            f"executor must not fork its processes, because JAX is used in this one and theirs could hang, got a "
+            f"{type(executor).__name__} whose start method is fork: use {_SPAWNING}."
+        )
 
 
 def _exhaustion(optimizer: Optimizer) -> Exception | str:

@@ -6,14 +6,18 @@ Every parameter has a *raw* number (a float; for a choice the index of its value
     k-th of K    u = (k + 1/2) / K                              steps, integers, choices: equal cells, each value a centre
     log integer  u = (log v - a) / (b - a), a = log(low - 1/2), b = log(high + 1/2)
 
+Logarithmic floats: the logarithm of the ratio v / low is taken, or the difference of the logarithms where high / low overflows.
+
 ``lattice`` does the same inside compiled programs. What a parameter cannot hold is refused here, in its user's words.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +36,7 @@ class Float:
     step: float | None = None
 
     def __post_init__(self) -> None:
-        low, high = checked_range(f"Float({self.low!r}, {self.high!r})", self.low, self.high)
+        low, high = checked_range(f"Float({self.low!r}, {self.high!r})", self.low, self.high, log=self.log is True)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         _check_flag("Float", self.log)
@@ -61,6 +65,8 @@ class Float:
     def to_unit(self, raw: np.ndarray) -> np.ndarray:
         if self.step is not None and self.count is not None:
             return ((raw - self.low) / self.step + 0.5) / self.count
+        if self.log and math.isinf(self.high / self.low):
+            return (np.log(raw) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         if self.log:
             return np.log(raw / self.low) / math.log(self.high / self.low)
         return (raw - self.low) / (self.high - self.low)
@@ -68,6 +74,9 @@ class Float:
     def from_unit(self, unit: np.ndarray) -> np.ndarray:
         if self.step is not None and self.count is not None:
             return np.array([self._stepped(k) for k in _cell(unit, self.count)])
+        if self.log and math.isinf(self.high / self.low):
+            a, b = math.log(self.low), math.log(self.high)
+            return np.clip(np.exp(a + unit * (b - a)), self.low, self.high)
         if self.log:
             return np.clip(self.low * np.exp(unit * math.log(self.high / self.low)), self.low, self.high)
         return np.clip(self.low + unit * (self.high - self.low), self.low, self.high)
@@ -156,7 +165,10 @@ class Int:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values without an order: ``Choice(["rbf", "linear"])``."""
+    """One of several values without an order: ``Choice(["rbf", "linear"])``.
+
+    Values are looked up by hash; those that have none (arrays, dicts, sets) are compared with every other.
+    """
 
     values: tuple[Any, ...]
 
@@ -170,10 +182,30 @@ class Choice:
             raise ValueError(f"Choice needs at least 2 values, got {list(given)!r}: leave a parameter that cannot vary out.")
         if len(given) > 10_000:
             raise ValueError(f"Choice holds at most 10,000 values, got {len(given)}: use Int or Float for a scale.")
-        for i, each in enumerate(given):
-            if any(_same(each, other) for other in given[:i]):
-                raise ValueError(f"Choice holds {each!r} twice: every value must be different.")
         object.__setattr__(self, "values", given)
+        for i, each in enumerate(given):
+            if any(_same(each, given[j]) for j in self._alike(each) if j < i):
+                raise ValueError(f"Choice holds {each!r} twice: every value must be different.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"values": self.values}  # without the digests, which differ from process to process
+
+    @cached_property
+    def _positions(self) -> dict[int | None, list[int]]:
+        """Where the values of each digest stand; under None those that have no digest."""
+        table: dict[int | None, list[int]] = {}
+        for i, each in enumerate(self.values):
+            table.setdefault(_digest(each), []).append(i)
+        return table
+
+    def _alike(self, value: Any) -> Iterable[int]:
+        """Positions of all values that may be the same as this one, the likely ones first."""
+        scalar = isinstance(value, np.generic)
+        digest = _digest(value.item() if scalar else value)
+        if digest is None:
+            return range(self.count)
+        others = range(self.count) if scalar else self._positions.get(None, ())
+        return itertools.chain(self._positions.get(digest, ()), others)
 
     @property
     def count(self) -> int:
@@ -186,8 +218,8 @@ class Choice:
         return _cell(unit, self.count).astype(float)
 
     def read(self, value: Any, what: str, label: str) -> float:
-        for i, each in enumerate(self.values):
-            if _same(each, value):
+        for i in self._alike(value):
+            if _same(self.values[i], value):
                 return float(i)
         shown = ", ".join(repr(each) for each in self.values[:8]) + (", ..." if self.count > 8 else "")
         raise ValueError(f"{what} must be one of {shown}, got {value!r}.")
@@ -199,8 +231,8 @@ class Choice:
 Parameter = Float | Int | Choice
 
 
-def checked_range(label: str, low: Any, high: Any) -> tuple[float, float]:
-    """A range that floating point can resolve."""
+def checked_range(label: str, low: Any, high: Any, *, log: bool = False) -> tuple[float, float]:
+    """A range that floating point can resolve; on a logarithmic scale only the relative width matters."""
     try:
         low, high = _plain(low), _plain(high)
     except (TypeError, ValueError, OverflowError):
@@ -211,7 +243,8 @@ def checked_range(label: str, low: Any, high: Any) -> tuple[float, float]:
         raise ValueError(f"{label} = ({low:g}, {high:g}) has no width: leave a parameter that cannot vary out of the bounds.")
     if low > high:
         raise ValueError(f"{label} = ({low:g}, {high:g}) has lower above upper: swap them.")
-    if not math.isfinite(high - low) or high - low < 1e-8 * max(abs(low), abs(high)) or high - low < 1e-290:
+    narrow = high - low < 1e-8 * max(abs(low), abs(high)) or (high - low < 1e-290 and not log)
+    if narrow or not math.isfinite(high - low):
         raise ValueError(f"{label} = ({low:g}, {high:g}) cannot be resolved in floating point: rescale this parameter.")
     return low, high
 
@@ -252,6 +285,24 @@ def _same(a: Any, b: Any) -> bool:
         return bool(a == b)
     except (TypeError, ValueError):  # arrays and the like
         return a is b
+
+
+def _digest(value: Any) -> int | None:
+    """A number that is equal for values that are ``_same``; None where there is none.
+
+    NumPy's scalars have none: np.float32(0.1) == 0.1 and np.int64(1) == [1], but their hashes differ.
+    """
+    if isinstance(value, np.generic | np.dtype):
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return 0
+    if isinstance(value, list | tuple):
+        parts = [_digest(each) for each in value]
+        return None if None in parts else hash((isinstance(value, list), *parts))
+    try:
+        return hash(value)
+    except (TypeError, ValueError):
+        return None
 
 
 def _cell(unit: np.ndarray, count: int) -> np.ndarray:
