@@ -12,7 +12,7 @@ from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.batching import batched_map
 from glasses.runtime.program import program
 from glasses.search.decision import Problem, Valued
-from glasses.search.exclusion import is_excluded
+from glasses.search.exclusion import is_excluded, is_known
 from glasses.search.propose import separated_best
 from glasses.space.snapping import snap
 from glasses.surrogate.kernels import Kernel
@@ -41,6 +41,8 @@ def _best_myopic(candidates: CandidateSet, remaining: jax.Array, *, kernel: Kern
     value = batched_map(
         lambda i: value_for(loss, candidates, lambda each: query_candidate(each, i), (), remaining), jnp.arange(C), batch
     )
+    mu, var = candidates.mu[:C], jnp.diagonal(candidates.cov)[:C]
+    value = _with_known(loss, candidates, value, mu, var)
     value = jnp.where(is_excluded(candidates, points) | jnp.isnan(value), -jnp.inf, value)
     d = points.shape[1]
     first = points[separated_best(value, points, polished)]
@@ -49,12 +51,20 @@ def _best_myopic(candidates: CandidateSet, remaining: jax.Array, *, kernel: Kern
     if candidates.lattice is not None:
         best = snap(candidates.lattice, found.x)
         best_value = batched_map(at, best, batch)
-    after = jnp.where(is_excluded(candidates, best) | jnp.isnan(best_value), -jnp.inf, best_value)
     best_mu, best_var = jax.lax.map(lambda x: query_point(kernel, candidates, x)[1:3], best)
+    best_value = _with_known(loss, candidates, best_value, best_mu, best_var)
+    after = jnp.where(is_excluded(candidates, best) | jnp.isnan(best_value), -jnp.inf, best_value)
     return Valued(
         jnp.concatenate([best, points]),
         jnp.concatenate([after, value]),
-        jnp.concatenate([best_mu, candidates.mu[:C]]),
-        jnp.sqrt(jnp.concatenate([best_var, jnp.diagonal(candidates.cov)[:C]])),
+        jnp.concatenate([best_mu, mu]),
+        jnp.sqrt(jnp.concatenate([best_var, var])),
         jnp.zeros((C + best.shape[0], 0), int),
     )
+
+
+def _with_known(loss: Loss, candidates: CandidateSet, value: jax.Array, mu: jax.Array, var: jax.Array) -> jax.Array:
+    """The values, where a point is known those of its mean."""
+    if not loss.is_gain or candidates.lattice is None:
+        return value
+    return jnp.where(is_known(candidates, var), jnp.log(jnp.maximum(candidates.eta - mu, 0.0)), value)

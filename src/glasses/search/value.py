@@ -15,7 +15,7 @@ from glasses.runtime.device import on_accelerator
 from glasses.runtime.padding import horizon_size
 from glasses.runtime.program import program
 from glasses.search.decision import Problem, Valued
-from glasses.search.exclusion import is_excluded
+from glasses.search.exclusion import is_excluded, is_known
 from glasses.search.race import race
 from glasses.search.screen import screen
 from glasses.surrogate.kernels import Kernel
@@ -65,7 +65,8 @@ def _value(
         return jax.tree.map(lambda all_, one: all_.at[i].set(one), kept, value(i))
 
     valued = batched_map(value, jnp.arange(M)) if on_accelerator() else jax.lax.fori_loop(0, count, fill, blank)
-    worthless = (jnp.arange(M) >= count) | is_excluded(candidates, X, cost) | jnp.isnan(valued.value)
+    excluded = is_excluded(candidates, X, cost) | is_known(candidates, valued.sd**2)
+    worthless = (jnp.arange(M) >= count) | excluded | jnp.isnan(valued.value)
     return valued._replace(x=X, value=jnp.where(worthless, -jnp.inf, valued.value))
 
 
