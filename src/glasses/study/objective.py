@@ -17,10 +17,11 @@ import os
 import re
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from glasses.study import process
 
@@ -44,7 +45,10 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """``module:function``, looked for beside the study file first; called with the parameters as keywords."""
+    """``module:function``, looked for beside the study file first; called with the parameters as keywords.
+
+    It may fork. A child that comes back from the function, in whatever way, leaves at once and stores nothing.
+    """
 
     target: str
     folder: Path
@@ -63,7 +67,7 @@ class PythonFunction:
 
         def evaluate(params: Mapping[str, Any], trial: int) -> Evaluation:
             try:
-                return understood(function(**params))
+                return understood(_called(function, params))
             except (Exception, SystemExit) as error:
                 return Evaluation(None, f"{type(error).__name__}: {error}")
 
@@ -185,6 +189,36 @@ def _check_signature(target: str, function: Callable[..., Any], names: list[str]
         raise ValueError(
             f"The objective {target}{signature} does not take the parameters {', '.join(names)}: {error}."
         ) from None
+
+
+def _called(function: Callable[..., Any], params: Mapping[str, Any]) -> Any:
+    """What the function returns or raises; in a child that it forked, nothing: the evaluation is the worker's."""
+    worker = os.getpid()
+    try:
+        result = function(**params)
+    except BaseException as error:
+        if os.getpid() != worker:
+            _leave(error)
+        raise
+    if os.getpid() != worker:
+        _leave(None)
+    return result
+
+
+def _leave(error: BaseException | None) -> NoReturn:
+    """End a forked child as a Python program ends that nobody catches: its status, and a last word to standard error.
+
+    Nothing is flushed: the child has a copy of what the worker has not written yet. A child that prints must flush itself.
+    """
+    status = 0 if error is None else 1
+    try:
+        if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+            status = (error.code or 0) & 0xFF
+        elif error is not None:
+            lines = [f"{error.code}\n"] if isinstance(error, SystemExit) else traceback.format_exception(error)
+            os.write(2, "".join(lines).encode(errors="replace"))
+    finally:
+        os._exit(status)
 
 
 def _text(value: Any) -> str:
