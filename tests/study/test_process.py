@@ -1,5 +1,6 @@
 """Commands that leave descendants behind, print without measure or take too long."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -28,20 +29,20 @@ def python(code):
 def test_the_evaluation_ends_with_the_command(descendant, timeout):
     found, seconds = evaluate(f"{descendant} & echo 1", timeout=timeout)
     assert (found.value, found.reason) == (1.0, None)
-    assert seconds < 3.0
+    assert seconds < 4.0
 
 
 @pytest.mark.parametrize("descendant", ["sleep 8", "setsid sleep 8"])
 def test_a_timeout_is_met_whatever_the_descendants_do(descendant):
     found, seconds = evaluate(f"{descendant} & echo 1; sleep 60", timeout=0.5)
     assert (found.value, found.reason) == (None, "took longer than 0.5 s")
-    assert seconds < 2.0
+    assert seconds < 4.0
 
 
 def test_a_timeout_is_met_by_a_command_that_closed_its_output():
     found, seconds = evaluate("exec >&- 2>&-; sleep 8", timeout=0.5)
     assert found.reason == "took longer than 0.5 s"
-    assert seconds < 2.0
+    assert seconds < 4.0
 
 
 def test_what_is_left_of_the_process_group_is_killed(tmp_path):
@@ -51,15 +52,32 @@ def test_what_is_left_of_the_process_group_is_killed(tmp_path):
     assert not (tmp_path / "alive").exists()
 
 
+def test_an_exception_ends_the_command_and_its_process_group(tmp_path):
+    """As a second Ctrl-C does."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            evaluate("(sleep 1.5; touch alive) & sleep 1.5; touch alive", tmp_path)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    time.sleep(2.0)
+    assert not (tmp_path / "alive").exists()
+
+
 def test_a_descendant_that_passes_on_the_last_line_is_given_a_moment():
     """As in ``exec > >(tee log)``, where the shell ends before tee."""
-    assert evaluate("(sleep 0.2; echo 2) & echo 1")[0].value == 2.0
+    assert evaluate("(sleep 0.05; echo 2) & echo 1")[0].value == 2.0
 
 
 def test_a_descendant_that_prints_without_end_does_not_hold_the_evaluation_up():
     found, seconds = evaluate("setsid yes 5 & echo 5")
     assert found.value == 5.0
-    assert seconds < 3.0
+    assert seconds < 4.0
 
 
 def test_a_program_that_cannot_be_killed_does_not_hold_the_evaluation_up(monkeypatch):
@@ -81,7 +99,7 @@ def test_a_program_that_cannot_be_killed_does_not_hold_the_evaluation_up(monkeyp
     monkeypatch.setattr("subprocess.Popen.__init__", remember)
     found, seconds = evaluate("exec sleep 4", timeout=0.5)
     assert found.reason == "took longer than 0.5 s"
-    assert seconds < 3.0
+    assert seconds < 4.0
     process.wait()
 
 
