@@ -131,6 +131,46 @@ def test_a_value_between_two_steps_is_refused_before_anything_is_stored(bench, c
     assert dump(bench) == before
 
 
+SPACES = """
+budget = 20
+n_initial = 20
+
+[parameters]
+x = [0.0, 1.0]
+c = { choices = ["a", " a", "b ", "two\\nlines", "\\u2028", 3, true] }
+"""
+
+
+def test_a_choice_is_taken_by_its_exact_text(bench, capsys, tmp_path):
+    bench.write_text(SPACES)
+    table = tmp_path / "table.csv"
+    told = [
+        ("a", "a"),
+        (" a", " a"),
+        ("b ", "b "),
+        ("two\nlines", "two\nlines"),
+        ("\u2028", "\u2028"),
+        (" 3 ", 3),
+        ("true", True),
+    ]
+    for text, _ in told:
+        glasses(capsys, "tell", bench, "--at", "x= 0.5 ", "--at", f"c={text}", "1.0")
+    rows = json.loads(glasses(capsys, "export", bench, "--format", "json"))
+    assert [row["c"] for row in rows] == [value for _, value in told]
+    with table.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["x", "c", "value"], *([" 0.5 ", text, "1.0"] for text, _ in told)])
+    glasses(capsys, "tell", bench, "--csv", table)
+    rows = json.loads(glasses(capsys, "export", bench, "--format", "json"))
+    assert [row["c"] for row in rows] == [value for _, value in told] * 2
+    before = dump(bench)
+    for text in ("b", "a ", " true", "twolines", ""):
+        refused = f"must be one of 'a', ' a', 'b ', 'two\\nlines', '\\u2028', 3, True, got {text!r}"
+        assert refused in glasses(capsys, "tell", bench, "--at", "x=0.5", "--at", f"c={text}", "1.0", status=2)
+        table.write_text(f"x,c,value\n0.5,{text},1.0\n")
+        assert refused in glasses(capsys, "tell", bench, "--csv", table, status=2)
+    assert dump(bench) == before
+
+
 def test_ranges_that_leave_all_data_outside(bench, capsys):
     glasses(capsys, "tell", bench, "--at", "x=0.1", "--at", "k=1", "--at", "how=warm", "0.5")
     bench.write_text(BENCH.replace("x = [0.0, 1.0]", "x = [0.5, 1.0]"))

@@ -1,6 +1,8 @@
 """Objectives: what is understood of them, and that a value can never become a command."""
 
+import json
 import math
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -108,3 +110,47 @@ def test_python_functions(tmp_path, monkeypatch):
     ):
         with pytest.raises(ValueError, match=sentence):
             PythonFunction(target, tmp_path).prepare(["a", "b"])
+
+
+FORKING = """
+import os, sys
+
+
+def measure(x):
+    print("begun", end=" ")  # stays in the buffer, which a child inherits
+    child = os.fork()
+    if child == 0:
+        {child}
+    _, status = os.waitpid(child, 0)
+    print("status", os.waitstatus_to_exitcode(status))
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("child", "status", "complaint"),
+    [
+        ("sys.exit()", 0, ""),
+        ("sys.exit(7)", 7, ""),
+        ("sys.exit('no fuel')", 1, "no fuel"),
+        ("return 5.0", 0, ""),
+        ("raise RuntimeError('no air')", 1, "RuntimeError: no air"),
+        ("raise KeyboardInterrupt", 1, "\nKeyboardInterrupt\n"),
+        ("os.close(2); raise RuntimeError", 1, ""),
+    ],
+)
+def test_a_child_that_comes_back_from_the_objective_stores_nothing(tmp_path, child, status, complaint):
+    (tmp_path / "forking.py").write_text(FORKING.replace("{child}", child))
+    path = tmp_path / "study.toml"
+    path.write_text("budget = 3\nn_initial = 3\n[objective]\npython = 'forking:measure'\n[parameters]\nx = [0.0, 1.0]")
+    glasses = [sys.executable, "-m", "glasses"]
+    done = subprocess.run([*glasses, "run", path], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.count("begun status") == 3
+    assert done.stdout.count("begun") == 3
+    assert done.stdout.count(f"status {status}\n") == 3
+    assert done.stdout.count("Done: 3 of 3 evaluations.") == 1
+    assert done.stderr.count("Traceback") == (3 if "Error" in complaint or "Interrupt" in complaint else 0)
+    assert done.stderr.count(complaint or "Traceback") == (3 if complaint else 0)
+    rows = subprocess.run([*glasses, "export", path, "--format", "json"], capture_output=True, text=True, check=True).stdout
+    assert [row["value"] for row in json.loads(rows)] == [row["x"] for row in json.loads(rows)]
+    assert len(json.loads(rows)) == 3

@@ -15,6 +15,7 @@ import threading
 import time
 
 import pytest
+from children import default_signals, start_child
 from optuna.trial import TrialState
 
 from glasses.optuna.sampler import LOST
@@ -30,6 +31,7 @@ FORKS.set_forkserver_preload(
 
 def worker(path, out=None):
     """What `glasses worker` does, in a process that has its imports already."""
+    default_signals()
     if out is not None:
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(descriptor, 1)
@@ -238,7 +240,7 @@ def test_patience_has_an_end(make_study, postgres):
 def test_ctrl_c_finishes_the_evaluation_and_says_how_to_go_on(make_study):
     path = make_study(6, seconds=(0.6, 0.7), n_initial=6)
     command = [sys.executable, "-m", "glasses", "run", str(path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = start_child(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while not diary(path):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -255,7 +257,7 @@ def test_ctrl_c_finishes_the_evaluation_and_says_how_to_go_on(make_study):
 def test_a_worker_under_nohup_outlives_its_terminal(make_study):
     path = make_study(2, seconds=(0.8, 0.9), n_initial=2)
     command = ["nohup", sys.executable, "-m", "glasses", "run", str(path)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    process = start_child(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     while not diary(path):
         time.sleep(0.02)
     process.send_signal(signal.SIGHUP)
@@ -267,7 +269,7 @@ def test_a_worker_under_nohup_outlives_its_terminal(make_study):
 def test_an_abandoned_evaluation_is_queued_again(make_study, how):
     path = make_study(3, seconds=(1.5, 1.6), n_initial=3)
     command = [sys.executable, "-m", "glasses", "run", str(path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = start_child(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while not diary(path):
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM if how == "term" else signal.SIGINT)

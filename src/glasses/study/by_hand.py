@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -180,7 +181,7 @@ def _point(keeper: Keeper, given: Mapping[str, str], what: str) -> dict[str, Any
     for name, text in given.items():
         parameter = keeper.file.parameters.get(name)
         if isinstance(parameter, Choice):
-            matches = [each for each in parameter.values if _spelled(each) == text.strip()]
+            matches = [each for each in parameter.values if _means(text, each)]
             values[name] = matches[0] if matches else text
         else:
             values[name] = _maybe_number(text)
@@ -200,8 +201,11 @@ def _maybe_number(text: str) -> Any:
         return text
 
 
-def _spelled(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _means(text: str, choice: Any) -> bool:
+    """Whether a text means a choice: it must be exactly its text, except that a number may have spaces around it."""
+    if isinstance(choice, bool):
+        return text == str(choice).lower()
+    return text == choice if isinstance(choice, str) else text.strip() == str(choice)
 
 
 def _check_budget(keeper: Keeper, told: list[Told]) -> None:
@@ -222,11 +226,12 @@ def _whole(text: str) -> int:
 
 def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = io.StringIO(file.read(), newline="")  # a cell in quotes keeps its line breaks as they are
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not text in UTF-8: expected a CSV file.") from None
     try:
-        reader = csv.DictReader(text.splitlines(), strict=True)
+        reader = csv.DictReader(lines, strict=True)
         header = [each.strip() for each in reader.fieldnames or []]
         reader.fieldnames = header
         if "value" not in header:

@@ -163,9 +163,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _ask(keeper: Keeper, options: argparse.Namespace) -> None:
-    from glasses.study import bench, report
+    from glasses.study import by_hand, report
 
-    experiments = bench.ask(keeper, options.n)
+    experiments = by_hand.ask(keeper, options.n)
     if options.format == "json":
         print(report.as_json([{"trial": trial.number, "params": params} for trial, params in experiments]))
         return
@@ -177,7 +177,7 @@ def _ask(keeper: Keeper, options: argparse.Namespace) -> None:
 
 
 def _tell(options: argparse.Namespace) -> None:
-    from glasses.study import bench
+    from glasses.study import by_hand
 
     given = options.value is not None or options.failed
     if options.csv is not None and (given or options.trial is not None or options.at):
@@ -185,17 +185,17 @@ def _tell(options: argparse.Namespace) -> None:
     typed = not given and options.csv is None
     if typed and (options.trial is not None or options.at or not sys.stdin.isatty()):
         raise ValueError("A value is missing: type the number that was measured, or --failed.")
-    outcome = bench.outcome_of(options.value, options.failed) if given else None
+    outcome = by_hand.outcome_of(options.value, options.failed) if given else None
     point = _pairs(options.at)
     with _keeper(options, writing=True) as keeper:
         blank = known = 0
         if options.csv is not None:
-            told, blank, known = bench.check_csv(keeper, options.csv)
+            told, blank, known = by_hand.check_csv(keeper, options.csv)
         elif outcome is None:
-            told = bench.ask_for_results(keeper, input)
+            told = by_hand.ask_for_results(keeper, input)
         else:
-            told = [bench.check(keeper, outcome, options.trial, point)]
-        numbers = bench.store(keeper, told)
+            told = [by_hand.check(keeper, outcome, options.trial, point)]
+        numbers = by_hand.store(keeper, told)
         left = f"{keeper.left()} of {keeper.file.budget} left."
     stored = f"Stored: {', '.join(f'trial {number}' for number in numbers)}." if numbers else "Nothing to store."
     notes = ((blank, "had no value yet"), (known, "were told before"))
@@ -223,15 +223,15 @@ def _show(keeper: Keeper, options: argparse.Namespace) -> None:
 
 def _forecast(keeper: Keeper, options: argparse.Namespace) -> None:
     from glasses.plot import draw_forecast
-    from glasses.study import ahead, report
+    from glasses.study import forecast, report
     from glasses.study.objective import printable
 
-    found, data = ahead.forecast_of(keeper, options.steps)
+    found, data = forecast.forecast_of(keeper, options.steps)
     if options.out is not None:
         title = f"{printable(keeper.file.name)}: what {len(data.k)} more evaluations are expected to buy"
         with _drawing(options.out):
             draw_forecast(data, options.out, title)
-    print(report.as_json(found) if options.format == "json" else ahead.as_text(found))
+    print(report.as_json(found) if options.format == "json" else forecast.as_text(found))
     if options.out is not None and options.format == "table":
         print(f"Wrote {options.out}.")
 

@@ -2,8 +2,8 @@
 
 A command is started without a shell: placeholders are replaced inside its arguments, so a value can never become a command.
 The last line that it prints is the result, a number or a JSON object with ``value`` (other entries are kept with the
-evaluation). It runs in the folder of the study file and in a process group of its own, which ends with it. Only a worker that
-is killed outright (SIGKILL) cannot end its command.
+evaluation). It runs in the folder of the study file and in a process group of its own, which ends with it; ``process`` says
+what that does not reach.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numbers
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
+
+from glasses.study import process
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
 
@@ -44,7 +45,10 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """``module:function``, looked for beside the study file first; called with the parameters as keywords."""
+    """``module:function``, looked for beside the study file first; called with the parameters as keywords.
+
+    It may fork. A child that comes back from the function, in whatever way, leaves at once and stores nothing.
+    """
 
     target: str
     folder: Path
@@ -63,7 +67,7 @@ class PythonFunction:
 
         def evaluate(params: Mapping[str, Any], trial: int) -> Evaluation:
             try:
-                return understood(function(**params))
+                return understood(_called(function, params))
             except (Exception, SystemExit) as error:
                 return Evaluation(None, f"{type(error).__name__}: {error}")
 
@@ -92,26 +96,23 @@ class Command:
         return evaluate
 
     def _run(self, arguments: list[str]) -> Evaluation:
-        pipe = subprocess.PIPE
         try:
-            process = subprocess.Popen(
-                arguments, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True
-            )
+            ended = process.run(arguments, self.folder, self.timeout)
         except OSError as error:
             return Evaluation(None, f"the command did not start: {error.strerror}")
-        try:
-            output, complaints = (text.decode(errors="replace") for text in process.communicate(timeout=self.timeout))
-        except subprocess.TimeoutExpired:
-            _kill(process)
+        if ended.status is None:
             return Evaluation(None, f"took longer than {self.timeout:g} s")
-        except BaseException:
-            _kill(process)
-            raise
-        if process.returncode != 0:
-            last = (complaints.strip().splitlines() or output.strip().splitlines() or [""])[-1]
-            how = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
+        lines = ended.output.lines()
+        if ended.status != 0:
+            last = (ended.errors.lines() or lines or [""])[-1].strip()
+            how = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
             return Evaluation(None, f"ended with {how}{': ' if last else ''}{printable(last)[:300]}")
-        lines = output.strip().splitlines()
+        if ended.output.cut and len(lines) < 2:
+            return Evaluation(
+                None,
+                f"printed no whole line in its last {process.KEPT // 2**20} MiB: the last line must be a number or a JSON "
+                "object, and shorter than that",
+            )
         if not lines:
             return Evaluation(None, "printed nothing: its last line must be a number or a JSON object")
         return understood(_parsed(lines[-1].strip()))
@@ -190,15 +191,37 @@ def _check_signature(target: str, function: Callable[..., Any], names: list[str]
         ) from None
 
 
+def _called(function: Callable[..., Any], params: Mapping[str, Any]) -> Any:
+    """What the function returns or raises; in a child that it forked, nothing: the evaluation is the worker's."""
+    worker = os.getpid()
+    try:
+        result = function(**params)
+    except BaseException as error:
+        if os.getpid() != worker:
+            _leave(error)
+        raise
+    if os.getpid() != worker:
+        _leave(None)
+    return result
+
+
+def _leave(error: BaseException | None) -> NoReturn:
+    """End a forked child as a Python program ends that nobody catches: its status, and a last word to standard error.
+
+    Nothing is flushed: the child has a copy of what the worker has not written yet. A child that prints must flush itself.
+    """
+    status = 0 if error is None else 1
+    try:
+        if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+            status = (error.code or 0) & 0xFF
+        elif error is not None:
+            lines = [f"{error.code}\n"] if isinstance(error, SystemExit) else traceback.format_exception(error)
+            os.write(2, "".join(lines).encode(errors="replace"))
+    finally:
+        os._exit(status)
+
+
 def _text(value: Any) -> str:
     return (
         repr(value) if isinstance(value, float) else ("true" if value else "false") if isinstance(value, bool) else str(value)
     )
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.communicate()

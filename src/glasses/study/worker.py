@@ -1,5 +1,6 @@
 """One worker of a study: claims an evaluation, does it, stores it, until the budget is spent or the study's criterion says to
-stop. ``glasses run`` is one of them. A worker that would stop waits for what the others evaluate, which may change its mind.
+stop. ``glasses run`` is one of them. A worker that would stop waits for the evaluations of the others: their results may be a
+reason to go on.
 
 Ctrl-C finishes the evaluation under way and stops; a second Ctrl-C, or SIGTERM, abandons it and queues it for somebody else. A
 worker that is killed is noticed by the others (no sign of life for three heartbeats), or by the next one that is started.
@@ -27,8 +28,7 @@ from glasses.study.keeper import ASKED, Keeper
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
 
-_POLL = 0.5
-
+_POLL = 0.5  # seconds
 
 Evaluate = Callable[[Mapping[str, Any], int], Evaluation]
 
@@ -63,52 +63,56 @@ def _work(keeper: Keeper, evaluate: Evaluate, stop: _Stop, again: str, most: int
             progress.say(f"the worker of evaluation {number} is gone.")
         reason = keeper.reason_to_stop()
         trial = keeper.claim() if reason is None else None
-        if trial is None:
-            others = [each for each in keeper.trials() if each.state == TrialState.RUNNING and ASKED not in each.system_attrs]
-            if not others:
-                if reason is not None:
-                    return progress.stopped(reason)
-                if keeper.left() == 0:
-                    return progress.end()
-                continue  # somebody is just giving an evaluation back
-            if not waiting_said:
-                why = "nothing left to begin" if reason is None else "nothing more is to begin"
-                progress.say(f"{why}; waiting for {len(others)} evaluations of other workers ...")
-                waiting_said = True
-            stop.wait(_POLL)
-            continue
-        with Alive(keeper, trial):
-            outcome: Evaluation | None = None
+        if trial is not None:
             try:
-                with stop.at_once():
-                    params = keeper.point(trial)
-                    if params is None:
-                        continue
-                    if stop.asked:  # before it has begun
-                        raise _AbandonedError
-                    started = time.monotonic()
-                    with progress.running(trial, params):
-                        outcome = evaluate(params, trial.number)
+                done += _evaluate(keeper, trial, evaluate, stop, progress)
             except ExhaustedError as error:
                 print(error, flush=True)
                 return progress.end()
-            except _AbandonedError:
-                if outcome is None:
-                    keeper.give_back(trial)
-                    raise
-            assert params is not None
-            assert outcome is not None
-            seconds = time.monotonic() - started
-            stop.in_hand = True
-            _store(keeper, trial, outcome, params)
-            stop.in_hand = False
-        done += 1
-        progress.row(trial, params, outcome, seconds)
+        elif others := sum(each.state == TrialState.RUNNING and ASKED not in each.system_attrs for each in keeper.trials()):
+            if not waiting_said:
+                why = "nothing left to begin" if reason is None else "nothing more is to begin"
+                progress.say(f"{why}; waiting for {others} evaluations of other workers ...")
+                waiting_said = True
+            stop.wait(_POLL)
+        elif reason is not None:
+            return progress.stopped(reason)
+        elif keeper.left() == 0:
+            return progress.end()
+        # otherwise another worker is just giving an evaluation back
     if stop.asked:
         left = keeper.left()
         print(f"Stopped after {done} evaluations here, {left} of {keeper.file.budget} left. Go on with: {again}", flush=True)
         return 130
     return 0
+
+
+def _evaluate(keeper: Keeper, trial: FrozenTrial, evaluate: Evaluate, stop: _Stop, progress: Progress) -> bool:
+    """Decide, evaluate and store a claimed trial; False if it was lost before it began."""
+    outcome: Evaluation | None = None
+    with Alive(keeper, trial):
+        try:
+            with stop.at_once():
+                params = keeper.point(trial)
+                if params is None:
+                    return False
+                if stop.asked:  # before it has begun
+                    raise _AbandonedError
+                started = time.monotonic()
+                with progress.running(trial, params):
+                    outcome = evaluate(params, trial.number)
+        except _AbandonedError:
+            if outcome is None:
+                keeper.give_back(trial)
+                raise
+        assert params is not None
+        assert outcome is not None
+        seconds = time.monotonic() - started
+        stop.in_hand = True
+        _store(keeper, trial, outcome, params)
+        stop.in_hand = False
+    progress.row(trial, params, outcome, seconds)
+    return True
 
 
 def _store(keeper: Keeper, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
