@@ -7,13 +7,13 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from glasses import tiny
-from glasses.lookahead.scene import build_scene, look
-from glasses.surrogate import SquaredExponential
+from glasses.lookahead.candidates import build_candidates, query_point
+from glasses.surrogate import Constant, SquaredExponential
 from glasses.surrogate.posterior import Hyper, posterior
 
 _posterior = jax.jit(posterior, static_argnums=0)
-_build_scene = jax.jit(build_scene, static_argnums=0)
-star_of = jax.jit(look, static_argnums=0)
+_build_scene = jax.jit(build_candidates, static_argnums=0)
+query_of = jax.jit(query_point, static_argnums=0)
 
 
 def gp_problem(n, kind, seed):
@@ -67,18 +67,18 @@ def hills(x):
     return float(np.sin(5 * a) + np.cos(4 * b) + (a - 0.3) ** 2 + 0.5 * np.sin(9 * a * b))
 
 
-def make_scene(places, *, pending=None, noise=1e-6, bias=0.0, seed=0, n=10, room=0):
-    """A scene over given places of the unit square: squared-exponential GP, fixed hyperparameters, and the same as a tiny
-    model."""
+def make_candidates(points, *, pending=None, noise=1e-6, bias=0.0, seed=0, n=10, room=0):
+    """A candidate set over given points of the unit square: squared-exponential GP (plus bias), fixed hyperparameters, and the
+    same as a tiny model."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     y = np.array([hills(x) for x in X])
     y = (y - y.mean()) / y.std()
-    kernel = SquaredExponential()
-    hyper = Hyper(*(jnp.asarray(v) for v in (np.full(2, 0.3), 1.0, noise, 0.0, bias)))
-    post = _posterior(kernel, hyper, jnp.asarray(X), jnp.asarray(y), jnp.asarray(n))
-    waiting = np.zeros((0, 2)) if pending is None else np.asarray(pending)
-    filled = np.zeros((len(waiting) + room, 2))
-    filled[: len(waiting)] = waiting
-    scene = _build_scene(kernel, post, jnp.asarray(places), jnp.asarray(filled), jnp.asarray(len(waiting)))
-    return kernel, scene, tiny.Model(X, y, 0.3, 1.0, noise, bias)
+    kernel = SquaredExponential() + Constant()
+    theta = {"lengthscale": jnp.full(2, 0.3), "variance": jnp.asarray(1.0)}, {"variance": jnp.asarray(bias)}
+    post = _posterior(kernel, Hyper(theta, jnp.asarray(noise), jnp.zeros(())), jnp.asarray(X), jnp.asarray(y), jnp.asarray(n))
+    begun = np.zeros((0, 2)) if pending is None else np.asarray(pending)
+    filled = np.zeros((len(begun) + room, 2))
+    filled[: len(begun)] = begun
+    candidates = _build_candidates(kernel, post, jnp.asarray(points), jnp.asarray(filled), jnp.asarray(len(begun)))
+    return kernel, candidates, tiny.Model(X, y, 0.3, 1.0, noise, bias)

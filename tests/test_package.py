@@ -15,7 +15,7 @@ SOURCES = sorted((ROOT / "src" / "glasses").rglob("*.py"))
 
 def test_public_names():
     names = """
-        EP MAP QMC Cascade Choice DeterminantalPoints Direct ExhaustedError ExpectedLoss Failure Float Forecast
+        EP MAP QMC MultiStart Choice DeterminantalPoints Direct ExhaustedError ExpectedLoss Failure Float Forecast
         GaussianProcess Glasses Int Known KrigingBeliever LocalPenalization LowerConfidenceBound Marginalized Matern52
         MaximumLikelihood NoGain Optimizer Plan Price ProbabilityOfImprovement Recommendation Result Rollout SquaredExponential
         Target ThompsonPaths TwoStage default expected_min minimize paper

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import make_scene, star_of
+from problems import make_candidates, query_of
 
 from glasses import tiny
 from glasses.lookahead import DeterminantalPoints
 from glasses.lookahead.determinantal import log_elementary, sample_k
-from glasses.lookahead.oracles import unseen
+from glasses.lookahead.oracles import before_outcome
 
 M = 7
 
@@ -47,19 +47,21 @@ def test_samples_follow_the_determinants(k):
 def test_conditioning_on_the_star_is_conditioning_the_model():
     """[eq:given]: sets with x* in them, as the process over x* and the places gives them, are those of the oracle."""
     places = np.random.default_rng(2).random((6, 2))
-    kernel, scene, model = make_scene(places, noise=1e-2)
-    scene = scene._replace(eta=jnp.asarray(1.0))  # a high bar: EI differs little and determinants decide
+    kernel, candidates, model = make_candidates(places, noise=1e-2)
+    candidates = candidates._replace(eta=jnp.asarray(1.0))  # a high bar: EI differs little and determinants decide
     x = np.array([0.3, 0.4])
-    star = star_of(kernel, scene, jnp.asarray(x))
+    query = query_of(kernel, candidates, jnp.asarray(x))
     mu, cov = tiny.posterior(model, np.vstack([x, places]))
-    ei = tiny.expected_improvement(mu, np.sqrt(np.diag(cov) + 1e-10), float(scene.eta))
+    ei = tiny.expected_improvement(mu, np.sqrt(np.diag(cov) + 1e-10), float(candidates.eta))
     q = np.sqrt(ei)
     L = q[:, None] * (cov + 1e-2 * np.eye(7)) * q[None, :]
     sets = list(combinations(range(1, 7), 2))
     weight = np.array([np.linalg.det(L[np.ix_((0, *A), (0, *A))]) for A in sets])
     probability = weight / weight.sum()
     draws, oracle = 6000, DeterminantalPoints(sample=True)
-    steps = jax.jit(jax.vmap(lambda s: oracle.steps(scene, unseen(scene, star), jnp.asarray(3), 3, s)))(jnp.arange(draws))
+    steps = jax.jit(jax.vmap(lambda s: oracle.predict(candidates, before_outcome(candidates, query), jnp.asarray(3), 3, s)))(
+        jnp.arange(draws)
+    )
     index = {tuple(np.array(A) - 1): i for i, A in enumerate(sets)}
     count = np.bincount([index[tuple(sorted(row))] for row in np.asarray(steps).tolist()], minlength=len(sets))
     error = np.sqrt(probability * (1 - probability) / draws + 1e-7)
@@ -70,12 +72,14 @@ def test_conditioning_on_the_star_is_conditioning_the_model():
 def test_the_greedy_mode_is_the_brute_force_greedy():
     """[eq:greedy]: each step maximises the determinant together with x* and the steps before it."""
     places = np.random.default_rng(4).random((30, 2))
-    kernel, scene, model = make_scene(places, noise=1e-3)
+    kernel, candidates, model = make_candidates(places, noise=1e-3)
     x = np.array([0.6, 0.2])
-    star = star_of(kernel, scene, jnp.asarray(x))
-    steps = np.asarray(jax.jit(lambda: DeterminantalPoints().steps(scene, unseen(scene, star), jnp.asarray(6), 8))())[:5]
+    query = query_of(kernel, candidates, jnp.asarray(x))
+    steps = np.asarray(
+        jax.jit(lambda: DeterminantalPoints().predict(candidates, before_outcome(candidates, query), jnp.asarray(6), 8))()
+    )[:5]
     mu, cov = tiny.posterior(model, np.vstack([x, places]))
-    log_ei = np.log(tiny.expected_improvement(mu, np.sqrt(np.diag(cov) + 1e-10), float(scene.eta)))
+    log_ei = np.log(tiny.expected_improvement(mu, np.sqrt(np.diag(cov) + 1e-10), float(candidates.eta)))
     S, chosen = cov + 1e-3 * np.eye(31), [0]
     for _ in range(5):
         rest = [i for i in range(1, 31) if i not in chosen]

@@ -4,22 +4,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import make_scene, star_of
+from problems import make_candidates, query_of
 from scipy import stats
 
 from glasses import tiny
-from glasses.lookahead.forecast import foretell
-from glasses.lookahead.scene import Scene
+from glasses.lookahead.candidates import CandidateSet
+from glasses.lookahead.forecast import forecast_gains
 
-PLACES = np.random.default_rng(3).random((60, 2))
+POINTS = np.random.default_rng(3).random((60, 2))
 X = np.array([0.9, 0.45])
 LEFT = 8
 
 
 @cache
 def forecast(left=LEFT, size=8, **settings):
-    kernel, scene, model = make_scene(PLACES, **settings)
-    return foretell(scene, X, None, np.asarray(left), kernel=kernel, size=size), scene, model, kernel
+    kernel, candidates, model = make_candidates(POINTS, **settings)
+    return forecast_gains(candidates, X, None, np.asarray(left), kernel=kernel, size=size), candidates, model, kernel
 
 
 def test_the_expected_best_never_rises_and_lies_between_its_bounds():
@@ -35,9 +35,9 @@ def test_the_expected_best_never_rises_and_lies_between_its_bounds():
 
 def test_one_step_is_exact():
     """k = 1: EI, and the quantiles of the improvement of one normal variable."""
-    found, scene, model, _ = forecast()
+    found, candidates, model, _ = forecast()
     mu, cov = tiny.posterior(model, X[None])
-    sd, eta = float(np.sqrt(cov[0, 0])), float(scene.eta)
+    sd, eta = float(np.sqrt(cov[0, 0])), float(candidates.eta)
     exact = float(tiny.expected_improvement(mu, np.array([sd]), eta)[0])
     assert float(found.gain[0]) == pytest.approx(exact, abs=1e-6)
     assert float(found.open_loop[0]) == pytest.approx(exact, abs=1e-6)
@@ -51,15 +51,18 @@ def test_padding_is_invisible():
     np.testing.assert_allclose(np.asarray(short.open_loop)[:5], np.asarray(long.open_loop)[:5], rtol=1e-9)
 
 
-def played(scene: Scene, star, paths):
+def played(candidates: CandidateSet, query, paths):
     """EI played on functions drawn from the posterior over x* and the places: the best value after each step, plain NumPy."""
-    mu = np.append(np.asarray(scene.mu), float(star.mu))
+    mu = np.append(np.asarray(candidates.mu), float(query.mu))
     S = np.block(
-        [[np.asarray(scene.cov), np.asarray(star.cov)[:, None]], [np.asarray(star.cov)[None], np.asarray(star.var)[None, None]]]
+        [
+            [np.asarray(candidates.cov), np.asarray(query.cov)[:, None]],
+            [np.asarray(query.cov)[None], np.asarray(query.var)[None, None]],
+        ]
     )
     best = []
     for f in np.random.default_rng(8).multivariate_normal(mu, S, size=paths, method="eigh"):
-        m, C, eta, i, history = mu.copy(), S.copy(), float(scene.eta), len(mu) - 1, []
+        m, C, eta, i, history = mu.copy(), S.copy(), float(candidates.eta), len(mu) - 1, []
         for _ in range(LEFT):
             gain = C[i] / max(C[i, i], 1e-12)
             m, C = m + gain * (f[i] - m[i]), C - np.outer(gain, C[i])
@@ -73,11 +76,11 @@ def played(scene: Scene, star, paths):
 
 def test_against_playing_on_functions_drawn_from_the_model():
     """[eq:clairvoyant] and the forecast itself: means within 4.5 standard errors, the band where the quantiles are."""
-    found, scene, _, kernel = forecast()
-    star = star_of(kernel, scene, jnp.asarray(X))
+    found, candidates, _, kernel = forecast()
+    query = query_of(kernel, candidates, jnp.asarray(X))
     with jax.enable_x64(True):
-        best = played(scene, star, 600)
-    gain = float(scene.eta) - best
+        best = played(candidates, query, 600)
+    gain = float(candidates.eta) - best
     error = gain.std(axis=0) / np.sqrt(len(gain)) + gain.std(axis=0) / np.sqrt(256)
     assert np.all(np.abs(gain.mean(axis=0) - np.asarray(found.gain)) < 4.5 * error + 1e-9)
     below = (gain <= np.asarray(found.most) + 1e-9).mean(axis=0)
@@ -86,7 +89,9 @@ def test_against_playing_on_functions_drawn_from_the_model():
     assert some.sum() >= 6
     assert np.all(np.abs(below - 0.9)[some] < 0.06)
     assert np.all(above > 0.84)
-    paths = np.random.default_rng(9).multivariate_normal(np.asarray(scene.mu), np.asarray(scene.cov), size=4000, method="eigh")
-    all_seeing = np.maximum(float(scene.eta) - paths.min(axis=1), 0)
+    paths = np.random.default_rng(9).multivariate_normal(
+        np.asarray(candidates.mu), np.asarray(candidates.cov), size=4000, method="eigh"
+    )
+    all_seeing = np.maximum(float(candidates.eta) - paths.min(axis=1), 0)
     spread = all_seeing.std() * (1 / np.sqrt(4000) + 1 / np.sqrt(1024))
     assert abs(all_seeing.mean() - float(found.clairvoyant)) < 4.5 * spread

@@ -4,15 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import make_scene, star_of
+from problems import make_candidates, query_of
 from scipy import integrate, stats
 
 from glasses import ExpectedLoss, Glasses, TwoStage, tiny
 from glasses.gaussian import EP, QMC, expected_min
 from glasses.lookahead import LocalPenalization, LowerConfidenceBound, Marginalized, ProbabilityOfImprovement, ThompsonPaths
-from glasses.lookahead.scene import look, star_at
+from glasses.lookahead.candidates import query_candidate, query_point
 
-PLACES = np.random.default_rng(3).random((60, 2))
+POINTS = np.random.default_rng(3).random((60, 2))
 LOOKING = [
     Glasses(),
     Glasses(LocalPenalization()),
@@ -26,13 +26,17 @@ MYOPIC = [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()]
 
 @cache
 def compiled(loss, size):
-    return jax.jit(lambda scene, star, left: loss.merit(scene, star, loss.futures(scene, star, left, size), left))
+    return jax.jit(
+        lambda candidates, query, left: loss.acquisition_value(
+            candidates, query, loss.predict_steps(candidates, query, left, size), left
+        )
+    )
 
 
-def merit(loss, x, left, size=8, **settings):
-    kernel, scene, model = make_scene(PLACES, **settings)
-    star = star_of(kernel, scene, jnp.asarray(x))
-    return float(compiled(loss, size)(scene, star, jnp.asarray(left))), scene, star, model
+def acquisition(loss, x, left, size=8, **settings):
+    kernel, candidates, model = make_candidates(POINTS, **settings)
+    query = query_of(kernel, candidates, jnp.asarray(x))
+    return float(compiled(loss, size)(candidates, query, jnp.asarray(left))), candidates, query, model
 
 
 def closed_form(model, x, eta):
@@ -44,33 +48,33 @@ def closed_form(model, x, eta):
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.9, 0.9), (0.5, 0.05)])
 def test_one_evaluation_left_is_the_closed_form(loss, x):
     """[eq:el]: Lambda_1 = eta - EI, to 1e-8, by every loss."""
-    value, scene, _, model = merit(loss, x, 1)
-    assert np.exp(value) == pytest.approx(closed_form(model, x, float(scene.eta)), abs=1e-8)
+    value, candidates, _, model = acquisition(loss, x, 1)
+    assert np.exp(value) == pytest.approx(closed_form(model, x, float(candidates.eta)), abs=1e-8)
 
 
 def test_probability_of_improvement_and_confidence_bound():
     """[eq:mpi], [eq:lcb]"""
-    value, scene, star, _ = merit(ProbabilityOfImprovement(), (0.2, 0.3), 1)
-    sd = float(jnp.sqrt(star.var))
-    assert np.exp(value) == pytest.approx(stats.norm.cdf((float(scene.eta) - float(star.mu)) / sd))
-    value, _, star, _ = merit(LowerConfidenceBound(kappa=2.0), (0.2, 0.3), 1)
-    assert value == pytest.approx(2.0 * sd - float(star.mu))
+    value, candidates, query, _ = acquisition(ProbabilityOfImprovement(), (0.2, 0.3), 1)
+    sd = float(jnp.sqrt(query.var))
+    assert np.exp(value) == pytest.approx(stats.norm.cdf((float(candidates.eta) - float(query.mu)) / sd))
+    value, _, query, _ = acquisition(LowerConfidenceBound(kappa=2.0), (0.2, 0.3), 1)
+    assert value == pytest.approx(2.0 * sd - float(query.mu))
 
 
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.8, 0.6)])
 def test_open_loop_is_the_tiny_version(x):
     """[eq:open] with the paper's oracle and EP: two independent implementations of Lambda_n."""
-    value, scene, _, model = merit(Glasses(LocalPenalization(softplus=True), EP(fallback=None)), x, 4)
-    exact = tiny.look_ahead_loss(model, np.asarray(x), 4, PLACES, float(scene.eta))
-    assert float(scene.eta) - np.exp(value) == pytest.approx(exact, abs=2e-5)
+    value, candidates, _, model = acquisition(Glasses(LocalPenalization(softplus=True), EP(fallback=None)), x, 4)
+    exact = tiny.look_ahead_loss(model, np.asarray(x), 4, POINTS, float(candidates.eta))
+    assert float(candidates.eta) - np.exp(value) == pytest.approx(exact, abs=2e-5)
 
 
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.8, 0.6), (0.45, 0.9)])
 def test_two_stage_with_two_left_against_quadrature(x):
     """[eq:two]: gain = EI(x) + E[max over the places of EI given y*], the outer integral by brute force."""
-    _, scene, model = make_scene(PLACES)
-    eta = float(scene.eta)
-    m, S = tiny.posterior(model, np.vstack([x, PLACES]))
+    _, candidates, model = make_candidates(POINTS)
+    eta = float(candidates.eta)
+    m, S = tiny.posterior(model, np.vstack([x, POINTS]))
     s = np.sqrt(S[0, 0])
 
     def later(y):
@@ -80,48 +84,48 @@ def test_two_stage_with_two_left_against_quadrature(x):
 
     grid = np.linspace(m[0] - 8 * s, m[0] + 8 * s, 6001)
     gain = closed_form(model, x, eta) + integrate.simpson([later(y) for y in grid], x=grid)
-    fine = np.exp(merit(TwoStage(nodes=63), x, 2)[0])
-    usual = np.exp(merit(TwoStage(), x, 2)[0])
+    fine = np.exp(acquisition(TwoStage(nodes=63), x, 2)[0])
+    usual = np.exp(acquisition(TwoStage(), x, 2)[0])
     assert fine == pytest.approx(gain, rel=3e-3)
     assert usual == pytest.approx(gain, rel=3e-2)
 
 
 def test_two_stage_counts_nothing_twice_under_noise():
     """With noise so large that an outcome teaches nothing, a second look beside x* adds next to nothing to the first."""
-    values = [np.exp(merit(TwoStage(), (0.2, 0.3), left, noise=1e4)[0]) for left in (1, 2)]
+    values = [np.exp(acquisition(TwoStage(), (0.2, 0.3), left, noise=1e4)[0]) for left in (1, 2)]
     assert values[1] < 1.6 * values[0]
 
 
 @pytest.mark.parametrize("loss", LOOKING, ids=str)
 def test_the_loss_falls_with_every_further_evaluation(loss):
-    values = [merit(loss, (0.2, 0.3), left)[0] for left in (1, 2, 3, 5, 8)]
+    values = [acquisition(loss, (0.2, 0.3), left)[0] for left in (1, 2, 3, 5, 8)]
     assert np.all(np.diff(values) > -0.01)
     assert values[-1] > values[0] + 0.05
 
 
 @pytest.mark.parametrize("loss", LOOKING, ids=str)
 def test_padding_of_the_horizon_is_invisible(loss):
-    assert merit(loss, (0.2, 0.3), 5, size=8)[0] == pytest.approx(merit(loss, (0.2, 0.3), 5, size=16)[0], abs=1e-9)
+    assert acquisition(loss, (0.2, 0.3), 5, size=8)[0] == pytest.approx(acquisition(loss, (0.2, 0.3), 5, size=16)[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
 def test_padding_of_the_pending_points_is_invisible(loss):
     waiting = [[0.4, 0.6], [0.1, 0.9]]
-    plain = merit(loss, (0.2, 0.3), 4, pending=waiting)[0]
-    assert plain == pytest.approx(merit(loss, (0.2, 0.3), 4, pending=waiting, room=2)[0], abs=1e-9)
+    plain = acquisition(loss, (0.2, 0.3), 4, pending=waiting)[0]
+    assert plain == pytest.approx(acquisition(loss, (0.2, 0.3), 4, pending=waiting, room=2)[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
 @pytest.mark.parametrize("pending", [None, [[0.4, 0.6]]])
 def test_gradient_against_finite_differences(loss, pending):
     """The derivative by x* with the predicted steps held fixed."""
-    kernel, scene, _ = make_scene(PLACES, pending=pending)
+    kernel, candidates, _ = make_candidates(POINTS, pending=pending)
     x, left = jnp.asarray([0.21, 0.33]), jnp.asarray(4)
-    futures = jax.jit(lambda x: loss.futures(scene, look(kernel, scene, x), left, 8))(x)
+    futures = jax.jit(lambda x: loss.predict_steps(candidates, query_point(kernel, candidates, x), left, 8))(x)
 
     @jax.jit
     def value(x):
-        return loss.merit(scene, look(kernel, scene, x), futures, left)
+        return loss.acquisition_value(candidates, query_point(kernel, candidates, x), futures, left)
 
     gradient = jax.jit(jax.grad(value))(x)
     finite = [float(value(x + 1e-6 * e) - value(x - 1e-6 * e)) / 2e-6 for e in jnp.eye(2)]
@@ -132,26 +136,26 @@ def test_gradient_against_finite_differences(loss, pending):
 def test_pending_points_enter_the_expectation():
     """With one evaluation left and one pending the expected loss is that of the pair."""
     x, waiting = (0.2, 0.3), (0.4, 0.6)
-    value, scene, _, model = merit(ExpectedLoss(), x, 1, pending=[waiting])
+    value, candidates, _, model = acquisition(ExpectedLoss(), x, 1, pending=[waiting])
     m, S = tiny.posterior(model, np.array([x, waiting]))
-    pair = expected_min(m, S, float(scene.eta)).gain
+    pair = expected_min(m, S, float(candidates.eta)).gain
     assert np.exp(value) == pytest.approx(pair, rel=1e-3)
     for loss, error in (
         (Glasses(), 1e-2),
         (TwoStage(nodes=31, expectation=QMC(512)), 6e-2),
     ):  # a gain 6 sd away: nodes reach 5.5
-        assert np.exp(merit(loss, x, 1, pending=[waiting])[0]) == pytest.approx(pair, rel=error)
+        assert np.exp(acquisition(loss, x, 1, pending=[waiting])[0]) == pytest.approx(pair, rel=error)
 
 
 @pytest.mark.parametrize("loss", MYOPIC[1:], ids=str)
 def test_pending_points_lower_the_merit_next_to_them(loss):
-    lonely = merit(loss, (0.4, 0.6), 1)[0]
-    assert merit(loss, (0.4, 0.6), 1, pending=[(0.41, 0.6)])[0] < lonely
+    lonely = acquisition(loss, (0.4, 0.6), 1)[0]
+    assert acquisition(loss, (0.4, 0.6), 1, pending=[(0.41, 0.6)])[0] < lonely
 
 
 def test_a_place_and_its_coordinates_are_the_same_star():
-    kernel, scene, _ = make_scene(PLACES, pending=[[0.4, 0.6]])
-    gathered, computed = star_at(scene, jnp.asarray(7)), star_of(kernel, scene, jnp.asarray(PLACES[7]))
+    kernel, candidates, _ = make_candidates(POINTS, pending=[[0.4, 0.6]])
+    gathered, computed = query_candidate(candidates, jnp.asarray(7)), query_of(kernel, candidates, jnp.asarray(POINTS[7]))
     assert gathered[-2:] == computed[-2:] == (None, None)
     for a, b in zip(gathered[:-2], computed[:-2], strict=True):
         a, b = np.array(a), np.array(b)
@@ -161,7 +165,7 @@ def test_a_place_and_its_coordinates_are_the_same_star():
 
 
 def test_el_k_looks_k_steps_ahead():
-    from glasses.search.cascade import planned
+    from glasses.search.multi_start import planned
 
     assert planned(Glasses(steps=3), 10) == 3
     assert planned(Glasses(steps=3), 2) == 2
@@ -185,13 +189,15 @@ def test_bad_losses_get_a_sentence(make, sentence):
 
 
 def test_the_marginal_loss_is_the_mean_over_futures():
-    """[eq:marginal]: the gain is the average of the open-loop gains of the drawn futures, the same ones for every star."""
+    """[eq:marginal]: the gain is the average of the open-loop gains of the drawn futures, the same ones for every query."""
     loss = Marginalized(ThompsonPaths(), samples=3)
-    kernel, scene, _ = make_scene(PLACES)
-    star = star_of(kernel, scene, jnp.asarray([0.2, 0.3]))
+    kernel, candidates, _ = make_candidates(POINTS)
+    query = query_of(kernel, candidates, jnp.asarray([0.2, 0.3]))
     left = jnp.asarray(5)
-    futures = np.asarray(jax.jit(lambda: loss.futures(scene, star, left, 8))())
+    futures = np.asarray(jax.jit(lambda: loss.predict_steps(candidates, query, left, 8))())
     assert len({tuple(row) for row in futures[:, :4]}) > 1
     alone = Glasses(expectation=loss.expectation)
-    gains = [np.exp(float(alone.merit(scene, star, jnp.asarray(row), left))) for row in futures]
-    assert np.exp(float(loss.merit(scene, star, jnp.asarray(futures), left))) == pytest.approx(np.mean(gains), rel=1e-9)
+    gains = [np.exp(float(alone.acquisition_value(candidates, query, jnp.asarray(row), left))) for row in futures]
+    assert np.exp(float(loss.acquisition_value(candidates, query, jnp.asarray(futures), left))) == pytest.approx(
+        np.mean(gains), rel=1e-9
+    )

@@ -5,44 +5,46 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from glasses_lab.exact import Even, policy_values
-from problems import hills, make_scene, star_of
+from problems import hills, make_candidates, query_of
 
 from glasses import GaussianProcess, Glasses, tiny
 from glasses.lookahead import Rollout
+from glasses.lookahead.candidates import build_candidates, query_candidate
 from glasses.lookahead.rollout import normals, simulate
-from glasses.lookahead.scene import build_scene, star_at
-from glasses.search import Cascade
-from glasses.search.decision import Situation
+from glasses.search import MultiStart
+from glasses.search.decision import Problem
 from glasses.search.race import entrants
 from glasses.surrogate import SquaredExponential
 from glasses.surrogate.posterior import Hyper, posterior
 
-PLACES = np.random.default_rng(3).random((60, 2))
+POINTS = np.random.default_rng(3).random((60, 2))
 GRID = np.linspace(0, 1, 15)[:, None]
 
 
 @cache
 def simulator(size):
-    return jax.jit(jax.vmap(lambda scene, star, left, t: simulate(scene, star, left, size, t), in_axes=(None, None, None, 0)))
+    return jax.jit(
+        jax.vmap(lambda candidates, query, left, t: simulate(candidates, query, left, size, t), in_axes=(None, None, None, 0))
+    )
 
 
 def futures(x, left, size=8, count=256, **settings):
-    kernel, scene, model = make_scene(PLACES, **settings)
-    star = star_of(kernel, scene, jnp.asarray(x))
-    return simulator(size)(scene, star, jnp.asarray(left), jnp.asarray(normals(count))), scene, model
+    kernel, candidates, model = make_candidates(POINTS, **settings)
+    query = query_of(kernel, candidates, jnp.asarray(x))
+    return simulator(size)(candidates, query, jnp.asarray(left), jnp.asarray(normals(count))), candidates, model
 
 
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.8, 0.6)])
 def test_one_evaluation_left_is_ei(x):
     """[eq:rollout] with n = 1: the closed form, in every future."""
-    found, scene, model = futures(x, 1)
+    found, candidates, model = futures(x, 1)
     mu, cov = tiny.posterior(model, np.array([x]))
-    exact = float(tiny.expected_improvement(mu, np.sqrt(np.diag(cov)), float(scene.eta))[0])
+    exact = float(tiny.expected_improvement(mu, np.sqrt(np.diag(cov)), float(candidates.eta))[0])
     np.testing.assert_allclose(found.gain, exact, atol=1e-8)
 
 
 def line(seed):
-    """A scene on a line whose law the reference takes."""
+    """A candidates on a line whose law the reference takes."""
     rng = np.random.default_rng([seed, 15])
     X = rng.random((3, 1))
     hyper = Hyper(*(jnp.asarray(v) for v in (np.full(1, 0.12), 1.0, 0.0, 0.0, 0.0)))
@@ -50,7 +52,7 @@ def line(seed):
     post = jax.jit(posterior, static_argnums=0)(
         kernel, hyper, jnp.asarray(X), jnp.asarray(rng.standard_normal(3)), jnp.asarray(3)
     )
-    build = jax.jit(build_scene, static_argnums=0)
+    build = jax.jit(build_candidates, static_argnums=0)
     return build(kernel, post, jnp.asarray(GRID), jnp.zeros((0, 1)), jnp.asarray(0))
 
 
@@ -58,19 +60,19 @@ def line(seed):
 def test_against_nested_quadrature(left):
     """[eq:rollout]: two and three evaluations left, every first place, within 4.5 standard errors of the exact policy value."""
     for seed in range(3):
-        scene = line(seed)
-        exact = policy_values(scene.mu, scene.cov, float(scene.eta), left, rule=Even(64)).values
+        candidates = line(seed)
+        exact = policy_values(candidates.mu, candidates.cov, float(candidates.eta), left, rule=Even(64)).values
         t = jnp.asarray(normals(1024))
         for i in range(0, 15, 3):
-            found = np.asarray(simulator(4)(scene, star_at(scene, jnp.asarray(i)), jnp.asarray(left), t).gain)
+            found = np.asarray(simulator(4)(candidates, query_candidate(candidates, jnp.asarray(i)), jnp.asarray(left), t).gain)
             error = found.std() / np.sqrt(found.size)  # of plain Monte Carlo: Sobol points do better
             assert abs(found.mean() - exact[i]) < 4.5 * error + 5e-3 * exact[i]
 
 
 def test_the_control_variate_keeps_the_mean_and_takes_most_of_the_variance():
     """[eq:control]: the sum of EI against the improvement itself, in the same futures."""
-    found, scene, _ = futures((0.2, 0.3), 8, count=4096)
-    improvement = np.asarray(scene.eta) - np.asarray(found.best)[:, 7]
+    found, candidates, _ = futures((0.2, 0.3), 8, count=4096)
+    improvement = np.asarray(candidates.eta) - np.asarray(found.best)[:, 7]
     gain = np.asarray(found.gain)
     error = np.std(improvement - gain) / np.sqrt(gain.size)
     assert abs(improvement.mean() - gain.mean()) < 4.5 * error
@@ -103,8 +105,8 @@ def decided(seed, race):
     X = np.random.default_rng(seed).random((8, 2))
     y = np.array([hills(x) for x in X])
     model = GaussianProcess()
-    situation = Situation(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 6)
-    return Cascade(valued=24).decide(Rollout(race=race), model.kernel, situation, np.random.default_rng(1))
+    problem = Problem(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 6)
+    return MultiStart(screened=24).decide(Rollout(race=race), model.kernel, problem, np.random.default_rng(1))
 
 
 def test_racing_picks_what_valuing_everything_picks():
@@ -113,7 +115,7 @@ def test_racing_picks_what_valuing_everything_picks():
     raced, exhaustive = ([decided(seed, race) for seed in range(12)] for race in (Rollout().race, (256,)))
     same = [np.array_equal(a.x, b.x) for a, b in zip(raced, exhaustive, strict=True)]
     assert sum(same) >= 6
-    assert min(a.merit - b.merit for a, b in zip(raced, exhaustive, strict=True)) > np.log(0.99)
+    assert min(a.acquisition - b.acquisition for a, b in zip(raced, exhaustive, strict=True)) > np.log(0.99)
 
 
 def test_rounds_cost_about_the_same():
@@ -132,10 +134,12 @@ def test_any_horizon():
     X = np.random.default_rng(0).random((8, 2))
     y = np.array([hills(x) for x in X])
     model = GaussianProcess()
-    situation = Situation(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 40)
-    found = Cascade(places=64, valued=4, polished=1).decide(
-        Rollout(race=(16,)), model.kernel, situation, np.random.default_rng(1)
+    problem = Problem(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 40)
+    found = MultiStart(candidates=64, screened=4, polished=1).decide(
+        Rollout(race=(16,)), model.kernel, problem, np.random.default_rng(1)
     )
-    open_loop = Cascade(places=64, valued=4, polished=1).decide(Glasses(), model.kernel, situation, np.random.default_rng(1))
+    open_loop = MultiStart(candidates=64, screened=4, polished=1).decide(
+        Glasses(), model.kernel, problem, np.random.default_rng(1)
+    )
     assert len(np.unique(found.steps[:39], axis=0)) == 39
-    assert found.merit > open_loop.merit - 0.05
+    assert found.acquisition > open_loop.acquisition - 0.05

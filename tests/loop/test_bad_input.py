@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds
 
 from glasses import GaussianProcess, Optimizer, minimize
-from glasses.search import Cascade, Direct
+from glasses.search import Direct, MultiStart
 
 BOX = [(0.0, 1.0), (-2.0, 3.0)]
 
@@ -123,7 +123,7 @@ def test_a_batch_that_fails_midway_leaves_nothing_pending(monkeypatch):
     def broken(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Cascade, "decide", broken)
+    monkeypatch.setattr(MultiStart, "decide", broken)
     with pytest.raises(KeyboardInterrupt):
         optimizer.ask(4)
     assert optimizer.pending == []
@@ -146,7 +146,7 @@ def test_a_batch_that_fails_midway_leaves_nothing_pending(monkeypatch):
         ({"x0": [[0.5, 8.0]]}, r"x0\[0\]\[1\] = 8 lies outside"),
         ({"loss": "ei"}, "loss must be an object such as TwoStage"),
         ({"model": dict}, "model must be an object such as GaussianProcess"),
-        ({"search": 3}, "search must be an object such as Cascade"),
+        ({"search": 3}, "search must be an object such as MultiStart"),
     ],
 )
 def test_settings(settings, sentence):
@@ -156,9 +156,9 @@ def test_settings(settings, sentence):
 
 def test_searches():
     with pytest.raises(ValueError, match="polished <= valued <= places"):
-        Cascade(valued=1000)
+        MultiStart(screened=1000)
     with pytest.raises(ValueError, match="places must be a whole number"):
-        Cascade(places=2)
+        MultiStart(candidates=2)
     with pytest.raises(ValueError, match="evaluations must be a whole number"):
         Direct(evaluations=0)
 

@@ -7,7 +7,7 @@ from problems import hills
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
 from glasses.lookahead import Rollout
-from glasses.search.cascade import open_scene, prepare_for_failure
+from glasses.search.multi_start import candidates_for, prepare_for_failure
 
 BOX = [(0, 1), (0, 1)]
 
@@ -44,14 +44,14 @@ def test_a_failure_leaves_what_it_did_not_cost():
     optimizer = Optimizer(BOX, budget=10.0, cost=lambda x: 0.5 + 2.0 * x[0], n_initial=4, loss=Glasses(), seed=2, noise=0.0)
     for x in [[0.2, 0.2], [0.8, 0.3], [0.4, 0.9], [0.6, 0.6]]:
         optimizer.tell(x, None if x[1] > 0.8 else hills(x))
-    situation = optimizer._known.situation()
+    problem = optimizer._known.problem()
     kernel, loss, n = optimizer.model.kernel, Glasses(), optimizer.remaining
 
     def ready(purse):
-        scene = open_scene(kernel, situation._replace(purse=purse), 256, np.random.default_rng(0))
-        return prepare_for_failure(scene, situation.price, n, kernel, loss)
+        candidates = candidates_for(kernel, problem._replace(purse=purse), 256, np.random.default_rng(0))
+        return prepare_for_failure(candidates, problem.price, n, kernel, loss)
 
-    short, rich = ready(situation.purse), ready(1e3)
+    short, rich = ready(problem.purse), ready(1e3)
     assert float(short.rest) < float(short.spared) - 0.01
     assert float(rich.rest) == float(rich.spared) >= float(short.spared)
 

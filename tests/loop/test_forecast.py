@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, Optimizer
-from glasses.loop.correction import HINDSIGHT, Stretch
+from glasses.loop.correction import CORRECTION, ForecastCorrection
 from glasses.surrogate import Known
 
 
@@ -113,7 +113,7 @@ def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evalua
     optimizer = begun()
     raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
     t, r = (5 + np.arange(1, 6)) / 6, np.median(optimizer.values) - min(optimizer.values)
-    for end, share in (("expected", HINDSIGHT.gain), ("open_loop", HINDSIGHT.gain), ("low", HINDSIGHT.most)):
+    for end, share in (("expected", CORRECTION.gain), ("open_loop", CORRECTION.gain), ("low", CORRECTION.most)):
         gain = raw.best - getattr(raw, end)
         by_hand = [min(t[k] ** 3 * gain[k], gain[k] + share * r * (t[k] - 1)) for k in range(5)]
         np.testing.assert_allclose(moved.best - getattr(moved, end), by_hand, rtol=1e-9)
@@ -127,13 +127,13 @@ def test_the_cautious_end_lets_some_evaluations_come_to_nothing():
     """[eq:idle], by hand; never less than the next evaluation is sure to bring."""
     high = 1.0 - np.array([0.1, 0.2, 0.4, 0.8])
     told = Forecast(1.0, high - 0.2, high - 0.3, high, high, -2.0, np.array([1.0, 6.0, 12.0, 24.0]))
-    moved = Stretch(0.0, 0.0, 6).applied(told, [1.0, 5.0, 9.0])
+    moved = ForecastCorrection(0.0, 0.0, 6).applied(told, [1.0, 5.0, 9.0])
     np.testing.assert_allclose(1.0 - moved.high, [0.1, 0.1, 0.5 * 0.4, 0.75 * 0.8])
 
 
 def test_where_the_model_sees_nothing_to_gain_nothing_is_promised():
     flat = Forecast(1.0, *(np.ones(4) for _ in range(4)), 1.0, np.arange(1.0, 5.0))
-    moved = HINDSIGHT.applied(flat, [1.0, 5.0, 9.0])
+    moved = CORRECTION.applied(flat, [1.0, 5.0, 9.0])
     assert np.all(moved.gain == 0)
     assert moved.clairvoyant == 1.0
     assert np.all(moved.low == 1.0)
@@ -181,7 +181,7 @@ def test_with_noise_the_spread_is_measured_from_the_best_mean():
     r = np.median(optimizer.values) - raw.best
     assert r < np.median(optimizer.values) - min(optimizer.values)
     t = (12 + np.arange(1, len(raw) + 1)) / 13
-    assert np.all(moved.gain <= raw.gain + HINDSIGHT.gain * r * (t - 1) + 1e-12)
+    assert np.all(moved.gain <= raw.gain + CORRECTION.gain * r * (t - 1) + 1e-12)
 
 
 def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():

@@ -5,13 +5,13 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import make_scene
+from glasses.surrogate.success import fit_success, log_success
+from problems import make_candidates
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
+from glasses.lookahead.candidates import query_candidate
 from glasses.lookahead.loss import worth
-from glasses.lookahead.scene import star_at
-from glasses.surrogate.posterior import best_value
-from glasses.surrogate.success import fit_success, log_success
+from glasses.surrogate.posterior import incumbent
 
 MIXED = {
     "rate": Float(1e-4, 1e-1, log=True),
@@ -143,22 +143,22 @@ def test_failures_are_kept_cost_budget_and_do_not_end_the_run():
 
 def test_the_risk_of_a_failure_is_weighed_against_the_rest_of_the_budget():
     """[eq:risk]: p G + (1 - p) G_rest, by hand; without a rest it is p G."""
-    kernel, scene, _ = make_scene(np.random.default_rng(0).random((40, 2)))
+    kernel, candidates, _ = make_candidates(np.random.default_rng(0).random((40, 2)))
     success = fit_success(kernel, np.array([[0.2, 0.2], [0.8, 0.8]]), np.array([False, True]))
-    safe = log_success(kernel, success, scene.points)
-    risky = scene._replace(safe=safe, success=success, rest=jnp.asarray(-jnp.inf))
+    safe = log_success(kernel, success, candidates.points)
+    risky = candidates._replace(safe=safe, success=success, rest=jnp.asarray(-jnp.inf))
     loss, one = ExpectedLoss(), jnp.asarray(1)
     for i in (3, 17):
-        gain = math.exp(float(loss.merit(scene, star_at(scene, jnp.asarray(i)), (), one)))
+        gain = math.exp(float(loss.acquisition_value(candidates, query_candidate(candidates, jnp.asarray(i)), (), one)))
         p = math.exp(float(safe[i]))
-        alone = float(worth(loss, risky, lambda scene, i=i: star_at(scene, jnp.asarray(i)), (), one))
+        alone = float(worth(loss, risky, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
         assert math.exp(alone) == pytest.approx(p * gain, rel=1e-9)
         with_rest = risky._replace(rest=jnp.log(0.3))
-        rest = float(worth(loss, with_rest, lambda scene, i=i: star_at(scene, jnp.asarray(i)), (), one))
+        rest = float(worth(loss, with_rest, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
         assert math.exp(rest) == pytest.approx(p * gain + (1 - p) * 0.3, rel=1e-9)
         price = 1.0 + np.arange(40.0)  # that of place 29 is the largest that a purse of 30 affords
         in_money = with_rest._replace(price=price, purse=jnp.asarray(30.0), spared=jnp.log(0.7))
-        paid = float(worth(loss, in_money, lambda scene, i=i: star_at(scene, jnp.asarray(i)), (), one))
+        paid = float(worth(loss, in_money, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
         left = 0.7 + (0.3 - 0.7) * price[i] / 30.0
         assert math.exp(paid) == pytest.approx(p * gain + (1 - p) * left, rel=1e-9)
 
@@ -204,10 +204,10 @@ def test_failures_do_not_move_what_is_to_be_beaten():
     rng = np.random.default_rng(1)
     X = rng.random((12, 2))
     optimizer = Optimizer([(0, 1), (0, 1)], budget=40, noise=0.3, x0=X, y0=np.sin(5 * X[:, 0]) + X[:, 1], seed=0)
-    before = float(best_value(optimizer.model.kernel, optimizer.posterior()))
+    before = float(incumbent(optimizer.model.kernel, optimizer.posterior()))
     for x in ([0.95, 0.02], [0.9, 0.1], [0.99, 0.0]):
         optimizer.tell(x, None)
-    assert float(best_value(optimizer.model.kernel, optimizer._known.situation().post)) == pytest.approx(before, abs=1e-9)
+    assert float(incumbent(optimizer.model.kernel, optimizer._known.problem().post)) == pytest.approx(before, abs=1e-9)
 
 
 def test_failures_may_be_free():

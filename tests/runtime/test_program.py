@@ -53,7 +53,9 @@ def test_no_program_calls_a_batched_factorisation():
         optimizer.ask()
     optimizer.result()
     optimizer.forecast()
-    doubting = Optimizer(BOX, budget=10, seed=0, loss=ExpectedLoss(), model=GaussianProcess(draws=2), n_initial=3)
+    doubting = Optimizer(
+        BOX, budget=10, seed=0, loss=ExpectedLoss(), model=GaussianProcess(hyperparameter_samples=2), n_initial=3
+    )
     doubting.tell(X := [[0.1, 0.2], [0.7, 0.4], [0.3, 0.9]], [hills(x) for x in X])
     doubting.ask()
     calls = 0
@@ -86,7 +88,7 @@ def test_programs_run_in_float64_inside_a_float32_world():
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"cost": {"x": 0.8}}, {"model": GaussianProcess(draws=2)}, {"loss": Rollout(race=(16,))}]
+    "settings", [{}, {"cost": {"x": 0.8}}, {"model": GaussianProcess(hyperparameter_samples=2)}, {"loss": Rollout(race=(16,))}]
 )
 def test_a_run_in_a_float32_world_never_falls_to_32_bits(settings):
     """JAX warns where it cuts an array to 32 bits: nowhere in a run with failures, pending points and forecasts."""

@@ -12,11 +12,11 @@ from problems import hills
 
 from glasses import ExpectedLoss, GaussianProcess, Glasses, TwoStage
 from glasses.lookahead import LowerConfidenceBound, ProbabilityOfImprovement, Rollout
-from glasses.lookahead.scene import look
-from glasses.search import Cascade, Direct
-from glasses.search.cascade import open_scene
-from glasses.search.decision import Situation
-from glasses.search.survey import cover, neighbourhood, separated_best
+from glasses.lookahead.candidates import query_point
+from glasses.search import Direct, MultiStart
+from glasses.search.decision import Problem
+from glasses.search.multi_start import candidates_for
+from glasses.search.propose import cover, neighbourhood, separated_best
 
 MODEL = GaussianProcess()
 
@@ -29,43 +29,45 @@ def fitted(n=10, seed=0):
 
 def decide(loss, search, left=6, pending=None, seed=0):
     waiting = np.zeros((0, 2)) if pending is None else np.asarray(pending)
-    return search.decide(loss, MODEL.kernel, Situation(fitted(seed=seed), waiting, left), np.random.default_rng(1))
+    return search.decide(loss, MODEL.kernel, Problem(fitted(seed=seed), waiting, left), np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("loss", [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_myopic_losses_are_minimised_over_the_whole_square(loss, seed):
     """Against brute force on a fine grid."""
-    found = decide(loss, Cascade(), seed=seed)
-    scene = open_scene(MODEL.kernel, Situation(fitted(seed=seed), np.zeros((0, 2)), 1), 256, np.random.default_rng(1))
+    found = decide(loss, MultiStart(), seed=seed)
+    candidates = candidates_for(MODEL.kernel, Problem(fitted(seed=seed), np.zeros((0, 2)), 1), 256, np.random.default_rng(1))
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 41), np.linspace(0, 1, 41)), -1).reshape(-1, 2)
-    merits = jax.jit(jax.vmap(lambda x: loss.merit(scene, look(MODEL.kernel, scene, x), (), jnp.asarray(1))))
+    merits = jax.jit(
+        jax.vmap(lambda x: loss.acquisition_value(candidates, query_point(MODEL.kernel, candidates, x), (), jnp.asarray(1)))
+    )
     values = merits(jnp.asarray(grid))
-    assert found.merit >= float(values.max()) - 1e-6
+    assert found.acquisition >= float(values.max()) - 1e-6
 
 
 @pytest.mark.parametrize("loss", [Glasses(), TwoStage(nodes=5)], ids=str)
 def test_a_wider_cascade_finds_little_more(loss):
-    narrow = decide(loss, Cascade())
-    wide = decide(loss, Cascade(valued=256, polished=16))
-    assert wide.merit >= narrow.merit - 1e-9
-    assert wide.merit - narrow.merit < 0.03
+    narrow = decide(loss, MultiStart())
+    wide = decide(loss, MultiStart(screened=256, polished=16))
+    assert wide.acquisition >= narrow.acquisition - 1e-9
+    assert wide.acquisition - narrow.acquisition < 0.03
 
 
 def test_direct_and_cascade_agree_on_the_myopic_loss():
-    by_cascade, by_direct = decide(ExpectedLoss(), Cascade()), decide(ExpectedLoss(), Direct(evaluations=800))
-    assert by_direct.merit == pytest.approx(by_cascade.merit, abs=0.02)
+    by_cascade, by_direct = decide(ExpectedLoss(), MultiStart()), decide(ExpectedLoss(), Direct(evaluations=800))
+    assert by_direct.acquisition == pytest.approx(by_cascade.acquisition, abs=0.02)
     local = decide(ExpectedLoss(), Direct(evaluations=300, locally_biased=True))
-    assert local.merit == pytest.approx(by_cascade.merit, abs=0.05)
+    assert local.acquisition == pytest.approx(by_cascade.acquisition, abs=0.05)
 
 
 def test_direct_plans_too():
     found = decide(Glasses(), Direct(evaluations=60), left=5)
     assert found.steps.shape == (4, 2)
-    assert np.isfinite(found.merit)
+    assert np.isfinite(found.acquisition)
 
 
-@pytest.mark.parametrize("search", [Cascade(), Direct(evaluations=40)], ids=str)
+@pytest.mark.parametrize("search", [MultiStart(), Direct(evaluations=40)], ids=str)
 @pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), LowerConfidenceBound()], ids=str)
 def test_pending_points_move_the_decision(search, loss):
     alone = decide(loss, search)
@@ -100,8 +102,8 @@ assert cascade.on_accelerator() and batches.on_accelerator()
 sys.path[:0] = sys.argv[1:]
 import jax
 jax.config.update("jax_enable_x64", True)
-from test_search import LOSSES, decide, Cascade
-print(json.dumps([[decide(loss, Cascade()).x.tolist(), float(decide(loss, Cascade()).merit)] for loss in LOSSES]))
+from test_search import LOSSES, decide, MultiStart
+print(json.dumps([[decide(loss, MultiStart()).x.tolist(), float(decide(loss, MultiStart()).acquisition)] for loss in LOSSES]))
 """
 LOSSES = (ExpectedLoss(), Glasses(), Rollout(race=(16,)))
 
@@ -112,7 +114,7 @@ def test_an_accelerator_values_side_by_side_what_a_cpu_values_in_turn(tmp_path):
     command = [sys.executable, "-c", SIDE_BY_SIDE, str(folder), str(folder.parent)]
     env = os.environ | {"GLASSES_CACHE_DIR": str(tmp_path)}  # its programs are not those of a CPU
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
-    for loss, (x, merit) in zip(LOSSES, json.loads(done.stdout), strict=True):
-        found = decide(loss, Cascade())
+    for loss, (x, acquisition) in zip(LOSSES, json.loads(done.stdout), strict=True):
+        found = decide(loss, MultiStart())
         np.testing.assert_allclose(found.x, x, atol=1e-6)
-        assert float(found.merit) == pytest.approx(merit, rel=1e-8)
+        assert float(found.acquisition) == pytest.approx(acquisition, rel=1e-8)

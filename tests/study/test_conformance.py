@@ -5,7 +5,7 @@ from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSampler
 
 from glasses import ExpectedLoss
 from glasses.optuna.sampler import GlassesSampler
-from glasses.search import Cascade
+from glasses.search import MultiStart
 
 
 class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):
@@ -13,7 +13,7 @@ class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):
 
     @pytest.fixture
     def sampler(self):
-        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=Cascade(places=64, valued=8, polished=2))
+        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=MultiStart(candidates=64, screened=8, polished=2))
 
 
 class TestExpectedLoss(RelativeSamplerTestCase, SingleOnlySamplerTestCase):

@@ -17,7 +17,7 @@ from optuna.trial import TrialState, create_trial
 
 from glasses import ExpectedLoss, NoGain, Optimizer, Price, Target
 from glasses.optuna.sampler import LOST, POINT, TURN, GlassesSampler, StopWhen, distribution_of, parameter_of
-from glasses.search import Cascade
+from glasses.search import MultiStart
 from glasses.space.parameters import Choice, Float, Int
 
 SPACE = {"x": FloatDistribution(0.0, 1.0), "k": IntDistribution(0, 9)}
@@ -283,9 +283,9 @@ def test_a_callback_stops_a_study(criterion, least, most, words, sign, caplog):
         assert words in said[0]
         assert said[0].endswith(f" {10 - len(study.trials)} of 10 trials are saved.")
     if words == "has reached the target":
-        assert sign * study.best_value <= -1.0
+        assert sign * study.incumbent <= -1.0
         assert all(sign * trial.value > -1.0 for trial in study.trials[:-1])
-        assert f"The best value, {study.best_value:.6g}, has reached the target, {-sign}." in said[0]
+        assert f"The best value, {study.incumbent:.6g}, has reached the target, {-sign}." in said[0]
 
 
 def test_a_callback_beside_failures_and_threads():
@@ -352,7 +352,7 @@ def test_ranges_that_cannot_be_planned_are_still_sampled():
     wide = IntDistribution(0, 2**60)
     many = CategoricalDistribution(list(range(10_001)))
     assert [parameter_of(each) for each in (narrow, wide, many)] == [None, None, None]
-    study = optuna.create_study(sampler=sampler(search_space=None, search=Cascade(places=16, valued=4, polished=1)))
+    study = optuna.create_study(sampler=sampler(search_space=None, search=MultiStart(candidates=16, screened=4, polished=1)))
     for _, distributions in itertools.product(range(2), ({"n": narrow, "w": wide, "m": many, "x": FloatDistribution(0, 1)},)):
         trial = study.ask(distributions)
         assert all(distributions[name]._contains(distributions[name].to_internal_repr(v)) for name, v in trial.params.items())

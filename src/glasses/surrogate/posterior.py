@@ -71,8 +71,12 @@ class Posterior(NamedTuple):
 
 
 def covariance(kernel: Kernel, hyper: Hyper, A: jax.Array, B: jax.Array) -> jax.Array:
-    """Prior covariance k(A, B) of the latent function, (n, m)."""
-    return kernel.covariance(hyper.theta, A, B, hyper.choice)
+    """Prior covariance k(A, B) of the latent function, (n, m).
+
+    The addition of zero rounds it to a number of its own. Without it the compiler may join the last product of a kernel with
+    what is subtracted next (a fused multiply-add), and the same covariance has other digits in other programs.
+    """
+    return kernel.covariance(hyper.theta, A, B, hyper.choice) + 0.0 * kernel.variance(hyper.theta)
 
 
 def observed_covariance(kernel: Kernel, hyper: Hyper, X: jax.Array, count: jax.Array) -> jax.Array:

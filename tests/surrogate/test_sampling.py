@@ -5,77 +5,73 @@ import pytest
 from problems import hills
 
 from glasses import ExpectedLoss, GaussianProcess, Optimizer
-from glasses.search import Cascade
-from glasses.search.cascade import open_scene
-from glasses.search.decision import Situation
+from glasses.search import MultiStart
+from glasses.search.decision import Problem
+from glasses.search.propose import candidates_for
 from glasses.search.surface import gains_at
 from glasses.surrogate import Known
 from glasses.surrogate.calibration import leave_one_out, trusted_horizon
-from glasses.surrogate.ensemble import theta_of
-from glasses.surrogate.fit import hyper_from, objective
+from glasses.surrogate.outputs import Affine
 from glasses.surrogate.posterior import observed_covariance
+
+PLAIN = Affine(0.0, 1.0)
 
 
 def fitted(model, n=12, seed=0, noise=0.0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     y = np.array([hills(x) for x in X]) + noise * rng.standard_normal(n)
-    return model.posterior(X, (y - y.mean()) / y.std())
+    return model.posterior(X, (y - y.mean()) / y.std(), PLAIN)
 
 
 @pytest.mark.parametrize("noise", [None, 0.0])
-def test_members_spread_around_the_mode_as_the_density_says(noise):
+def test_samples_spread_around_the_mode_as_the_density_says(noise):
     """[eq:laplace], [eq:chain]: the mean excess of J over its least value is about half the number of free directions, as for
     draws of a density that is normal near its mode; and nobody leaves the box."""
-    model = GaussianProcess(noise=noise, draws=64)
+    model = GaussianProcess(noise=noise, hyperparameter_samples=64)
     post = fitted(model)
-    members = model.doubt(post)
-    prior, fixed = model.fit.prior(2), jnp.asarray(-1.0 if noise is None else 0.0)
+    samples, free_model = model.samples(post, PLAIN), model._free()
+    fixed = jnp.asarray(-1.0 if noise is None else 0.0)
 
     def deviance(hyper):
-        return objective(theta_of(hyper), post.X, post.y, post.observed, fixed, kernel=model.kernel, prior=prior, bias=False)
+        return free_model.objective(free_model.free(hyper, 2), post.X, post.y, post.n, fixed)
 
     with jax.enable_x64(True):
-        each = np.asarray(jax.vmap(deviance)(members.hyper))
+        each = np.asarray(jax.vmap(deviance)(samples.hyper))
         least = float(deviance(post.hyper))
     free = 5 if noise is None else 4
     excess = each - least
     assert np.all(excess > -1e-6)
     assert 0.25 * free < excess.mean() < 1.2 * free
-    assert len(np.unique(np.asarray(members.hyper.signal))) > 32
-    assert np.all(np.asarray(members.hyper.noise) == 0.0) == (noise is not None)
+    assert len(np.unique(np.asarray(samples.variance))) > 32
+    assert np.all(np.asarray(samples.noise) == 0.0) == (noise is not None)
 
 
-def test_theta_and_hyperparameters_are_two_words_for_one_thing():
-    post = fitted(GaussianProcess())
-    again = hyper_from(theta_of(post.hyper), 2, jnp.asarray(-1.0), False)
-    for a, b in zip(again[:4], post.hyper[:4], strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9)
+def problem(post, samples=None):
+    return Problem(post=post, fitted=post, pending=np.zeros((0, 2)), remaining=3, samples=samples)
 
 
-def test_a_decision_averages_over_the_members():
-    """[eq:doubt]: the merit is the logarithm of the mean gain, recomputed here member by member."""
-    model = GaussianProcess(noise=0.0, draws=5)
+def test_a_decision_averages_over_the_samples():
+    """[eq:doubt]: the acquisition value is the logarithm of the mean gain, recomputed here sample by sample."""
+    model = GaussianProcess(noise=0.0, hyperparameter_samples=5)
     post = fitted(model)
-    doubt = model.doubt(post)
-    decision = Cascade().decide(
-        ExpectedLoss(), model.kernel, Situation(post, np.zeros((0, 2)), 3, doubt=doubt), np.random.default_rng(0)
-    )
+    samples = model.samples(post, PLAIN)
+    decision = MultiStart().decide(ExpectedLoss(), model.kernel, problem(post, samples), np.random.default_rng(0))
     alone = []
     for m in range(5):
-        one = jax.tree.map(lambda a, m=m: a[m], doubt)
-        scene = open_scene(model.kernel, Situation(one, np.zeros((0, 2)), 3), 256, np.random.default_rng(0))
-        alone.append(gains_at(ExpectedLoss(), model.kernel, scene, decision.x[None], 1)[1][0])
-    assert np.exp(decision.merit) == pytest.approx(np.mean(alone), rel=1e-6)
+        one = problem(jax.tree.map(lambda a, m=m: a[m], samples))
+        candidates = candidates_for(model.kernel, one, 256, np.random.default_rng(0))
+        alone.append(gains_at(ExpectedLoss(), model.kernel, candidates, one, decision.x[None], 1)[1][0])
+    assert np.exp(decision.value) == pytest.approx(np.mean(alone), rel=1e-6)
     assert np.std(alone) > 0.01 * np.mean(alone)
 
 
-def test_known_hyperparameters_and_none_are_not_doubted():
-    assert GaussianProcess().doubt(fitted(GaussianProcess())) is None
-    with pytest.raises(ValueError, match="leave nothing to draw"):
-        GaussianProcess(fit=Known(0.2), noise=0.0, draws=3)
-    with pytest.raises(ValueError, match="draws must be a whole number"):
-        GaussianProcess(draws=-1)
+def test_known_hyperparameters_are_not_sampled():
+    assert GaussianProcess().samples(fitted(GaussianProcess()), PLAIN) is None
+    with pytest.raises(ValueError, match="leave nothing to sample"):
+        GaussianProcess(fit=Known(0.2), noise=0.0, hyperparameter_samples=3)
+    with pytest.raises(ValueError, match="hyperparameter_samples must be a whole number"):
+        GaussianProcess(hyperparameter_samples=-1)
 
 
 def test_leave_one_out_is_leaving_one_out():
@@ -103,17 +99,19 @@ def test_a_model_that_is_too_sure_plans_less_far():
     assert trusted_horizon(post._replace(alpha=np.asarray(post.alpha) * 1e3), 20) == 1
 
 
-def test_failures_are_no_data_for_the_hyperparameters_and_do_not_vouch_for_the_model():
-    """Doubt and guard look at the values alone: members' hyperparameters and the trusted horizon are those without failures."""
+def test_failures_are_no_data_for_the_hyperparameters():
+    """Samples and the trusted horizon look at the values alone: they are the same with and without failures."""
 
     def after(failures):
-        optimizer = Optimizer([(0, 1)], budget=40, loss=ExpectedLoss(), model=GaussianProcess(noise=0.0, draws=3), seed=0)
+        model = GaussianProcess(noise=0.0, hyperparameter_samples=3)
+        optimizer = Optimizer([(0, 1)], budget=40, loss=ExpectedLoss(), model=model, seed=0)
         for x in np.linspace(0.05, 0.95, 8):
             optimizer.tell([x], float(np.sin(40 * x)))
         for x in np.linspace(0.31, 0.36, failures):
             optimizer.tell([x], None)
-        situation = optimizer._known.situation()
-        return np.asarray(situation.doubt.hyper.lengthscale), trusted_horizon(situation.fitted, 20), situation.doubt.observed
+        problem = optimizer._planner.inference.problem()
+        lengthscale = np.asarray(problem.samples.hyper.theta["lengthscale"])
+        return lengthscale, trusted_horizon(problem.fitted, 20), problem.samples.n
 
     plain, failed = after(0), after(4)
     np.testing.assert_array_equal(plain[0], failed[0])

@@ -1,0 +1,210 @@
+"""What every kernel must do, ours and anybody's: add yours to ``KERNELS``."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glasses import GaussianProcess, Optimizer
+from glasses.surrogate import (
+    Additive,
+    Constant,
+    Hyperparameter,
+    Kernel,
+    Matern52,
+    Normal,
+    SquaredExponential,
+    Subset,
+    Warped,
+)
+from glasses.surrogate.hyperparameters import Layout
+from glasses.surrogate.outputs import Affine
+
+STATIONARY = [Matern52(), SquaredExponential()]
+KERNELS = [
+    *STATIONARY,
+    SquaredExponential() + Constant(),
+    Matern52() + Additive(),
+    Matern52() * Subset(SquaredExponential(), (1,)),
+    Subset(Matern52(), (0, 2)) * Subset(Matern52(), (1,)),
+    Additive(SquaredExponential()),
+    Warped(Matern52()),
+    Warped(Matern52() + Additive()) + Constant(),
+]
+D = 3
+POINTS = jnp.asarray(np.random.default_rng(0).random((25, D)))
+CHOICE = jnp.asarray([False, True, False])
+
+
+def theta_of(kernel, seed=0, d=D):
+    """Some hyperparameters of the kernel, drawn around its starts."""
+    layout = Layout.of(kernel.hyperparameters(d))
+    low, high = layout.bounds().T
+    free = layout.starts([0.0], True)[0] + 0.3 * np.random.default_rng(seed).standard_normal(layout.size)
+    return layout.theta(jnp.asarray(np.clip(free, low, high)))
+
+
+@pytest.mark.parametrize("choice", [None, CHOICE], ids=["numbers", "choices"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_a_covariance_is_symmetric_and_positive_definite_with_the_right_diagonal(kernel, choice):
+    theta = theta_of(kernel)
+    K = np.asarray(kernel.covariance(theta, POINTS, POINTS, choice))
+    np.testing.assert_allclose(K, K.T, atol=1e-14)
+    np.testing.assert_allclose(np.diag(K), kernel.diagonal(theta, POINTS), rtol=1e-12)
+    assert np.linalg.eigvalsh(K).min() > -1e-7
+    assert 0.0 <= float(kernel.variance(theta)) <= np.diag(K).max() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_derivatives_are_finite_everywhere_and_right(kernel):
+    """By the inputs, also where two points are the same and on the border, and by the hyperparameters."""
+    layout = Layout.of(kernel.hyperparameters(D))
+    free = jnp.asarray(layout.starts([0.1], True)[0])
+    corner = jnp.asarray([[0.0, 1.0, 0.5]])
+    slope = jax.grad(lambda x: kernel.covariance(layout.theta(free), x[None], corner)[0, 0])(corner[0])
+    assert np.all(np.isfinite(slope))
+
+    def total(free):
+        return jnp.sum(jnp.sin(POINTS @ POINTS.T) * kernel.covariance(layout.theta(free), POINTS, POINTS))
+
+    gradient = jax.grad(total)(free)
+    for i in range(layout.size):
+        step = 1e-6 * jnp.eye(layout.size)[i]
+        assert float(gradient[i]) == pytest.approx(float(total(free + step) - total(free - step)) / 2e-6, rel=2e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_hyperparameters_and_the_vector_of_a_fit_are_two_forms_of_one_thing(kernel):
+    layout = Layout.of(kernel.hyperparameters(D))
+    theta = theta_of(kernel, seed=1)
+    again = layout.theta(layout.free(theta))
+    for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(theta), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    assert layout.bounds().shape == (layout.size, 2)
+    assert np.all(layout.starts([0.0, -2.0, 2.0], False) >= layout.bounds()[:, 0])
+    assert np.isfinite(float(layout.penalty(layout.free(theta))))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_every_kernel_can_be_fitted_and_decides(kernel):
+    optimizer = Optimizer([(0.0, 1.0)] * D, budget=12, n_initial=6, seed=0, model=GaussianProcess(kernel=kernel))
+    optimizer.tell(np.asarray(POINTS[:6]), [float(np.sum((x - 0.4) ** 2)) for x in np.asarray(POINTS[:6])])
+    x = optimizer.ask()
+    assert np.all((x >= 0) & (x <= 1))
+    mean, sd = optimizer.predict(np.asarray(POINTS[:6]))
+    np.testing.assert_allclose(mean, optimizer.values, atol=1e-2)
+    assert np.all(sd < 0.1)
+
+
+@pytest.mark.parametrize("kernel", STATIONARY, ids=str)
+def test_stationary_correlations(kernel):
+    """1 at distance 0 with a finite slope, falling, with the right derivative."""
+    r2 = jnp.linspace(0.0, 30.0, 301)
+    value = kernel.correlation(r2)
+    assert float(value[0]) == 1.0
+    assert np.all(np.diff(value) < 0)
+    assert np.isfinite(float(jax.grad(kernel.correlation)(jnp.asarray(0.0))))
+    finite = (kernel.correlation(r2[1:] + 1e-6) - kernel.correlation(r2[1:] - 1e-6)) / 2e-6
+    np.testing.assert_allclose(jax.vmap(jax.grad(kernel.correlation))(r2[1:]), finite, rtol=1e-5, atol=1e-9)
+
+
+def test_composition_is_arithmetic():
+    """[eq:compose], [eq:additive]"""
+    a, b = Matern52(), SquaredExponential()
+    ta, tb = theta_of(a), theta_of(b, seed=3)
+    A, B = POINTS[:4], POINTS[4:9]
+    ka, kb = a.covariance(ta, A, B), b.covariance(tb, A, B)
+    np.testing.assert_allclose((a + b).covariance((ta, tb), A, B), ka + kb)
+    np.testing.assert_allclose((a * b).covariance((ta, tb), A, B), ka * kb)
+    alone = [
+        a.covariance(
+            {"lengthscale": ta["lengthscale"][i : i + 1], "variance": ta["variance"]}, A[:, i : i + 1], B[:, i : i + 1]
+        )
+        for i in range(D)
+    ]
+    np.testing.assert_allclose(Additive(a).covariance(ta, A, B), sum(alone) / D)
+
+
+@given(power=st.floats(0.3, 3.0), root=st.floats(0.3, 3.0))
+def test_a_warping_keeps_the_order_the_ends_and_the_choices(power, root):
+    """[eq:warp]"""
+    kernel, inner = Warped(SquaredExponential()), theta_of(SquaredExponential(), d=1)
+    theta = ({"power": jnp.full(1, power), "root": jnp.full(1, root)}, inner)
+    x = jnp.linspace(0.0, 1.0, 30)[:, None]
+    bent = 1.0 - (1.0 - np.asarray(x) ** power) ** root
+    direct = SquaredExponential().covariance(inner, jnp.asarray(bent), jnp.asarray(bent))
+    np.testing.assert_allclose(kernel.covariance(theta, x, x), direct, atol=1e-3)
+    fixed = kernel.covariance(theta, x, x, jnp.asarray([True]))
+    np.testing.assert_allclose(fixed, SquaredExponential().covariance(inner, x, x, jnp.asarray([True])))
+
+
+def test_a_warping_is_learned_where_the_function_needs_one():
+    """log(x) over three decades, given linearly: the bend is found, and predictions between the data are better."""
+    x = np.linspace(0.0, 1.0, 14)[:, None] ** 2
+    truth = lambda x: np.log(x[:, 0] + 1e-3)  # noqa: E731
+    between = (x[1:] + x[:-1]) / 2
+    error = {}
+    for kernel in (Matern52(), Warped(Matern52())):
+        model = GaussianProcess(kernel=kernel, noise=0.0)
+        outputs = model.outputs.fit(truth(x))
+        post = model.posterior(x, outputs.forward(truth(x)), outputs)
+        from glasses.surrogate.posterior import marginals
+
+        mu, _ = marginals(kernel, post, jnp.asarray(between))
+        error[kernel] = np.abs(outputs.inverse(np.asarray(mu)) - truth(between)).max()
+    assert error[Warped(Matern52())] < 0.7 * error[Matern52()]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Subset(Matern52(), ()), "inputs must be a tuple of different positions"),
+        (lambda: Subset(Matern52(), (0, 0)), "inputs must be a tuple of different positions"),
+        (lambda: Subset(Matern52(), (3,)).hyperparameters(3), "inputs must be positions below 3, the number of parameters"),
+        (lambda: GaussianProcess(kernel="rbf"), r"kernel must be an object such as Matern52\(\), got 'rbf'"),
+        (lambda: GaussianProcess(kernel=Matern52), r"kernel must be an object such as Matern52\(\)"),
+    ],
+)
+def test_wrong_kernels_get_a_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_a_sum_with_something_else_is_a_type_error():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Matern52() + 1.0
+
+
+@dataclass(frozen=True)
+class Periodic(Kernel):
+    """A kernel of somebody's own: functions that repeat with period 1/2 in every input."""
+
+    def hyperparameters(self, d):
+        return {"variance": Hyperparameter(1e-3, 1e3, Normal(0.0, 1.0)), "width": Hyperparameter(0.1, 10.0, size=d, spread=0.5)}
+
+    def covariance(self, theta, A, B, choice=None):
+        waves = jnp.sin(2 * jnp.pi * (A[:, None, :] - B[None, :, :])) / theta["width"]
+        return theta["variance"] * jnp.exp(-2.0 * jnp.sum(waves**2, axis=-1))
+
+    def diagonal(self, theta, A):
+        return jnp.broadcast_to(theta["variance"], A.shape[:1])
+
+    def variance(self, theta):
+        return theta["variance"]
+
+
+def test_a_kernel_of_ones_own_passes_the_same_tests():
+    test_a_covariance_is_symmetric_and_positive_definite_with_the_right_diagonal(Periodic(), None)
+    test_derivatives_are_finite_everywhere_and_right(Periodic() + Matern52())
+    model = GaussianProcess(kernel=Periodic())
+    X = np.random.default_rng(0).random((12, 1))
+    y = np.sin(4 * np.pi * X[:, 0])
+    post = model.posterior(X, y, Affine(0.0, 1.0))
+    from glasses.surrogate.posterior import mean
+
+    new = jnp.linspace(0.0, 1.0, 40)[:, None]
+    np.testing.assert_allclose(mean(model.kernel, post, new), np.sin(4 * np.pi * np.asarray(new)[:, 0]), atol=0.05)
