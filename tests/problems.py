@@ -12,7 +12,7 @@ from glasses.surrogate import Constant, SquaredExponential
 from glasses.surrogate.posterior import Hyper, posterior
 
 _posterior = jax.jit(posterior, static_argnums=0)
-_build_scene = jax.jit(build_candidates, static_argnums=0)
+_build_candidates = jax.jit(build_candidates, static_argnums=0)
 query_of = jax.jit(query_point, static_argnums=0)
 
 

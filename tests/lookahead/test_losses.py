@@ -121,11 +121,11 @@ def test_gradient_against_finite_differences(loss, pending):
     """The derivative by x* with the predicted steps held fixed."""
     kernel, candidates, _ = make_candidates(POINTS, pending=pending)
     x, left = jnp.asarray([0.21, 0.33]), jnp.asarray(4)
-    futures = jax.jit(lambda x: loss.predict_steps(candidates, query_point(kernel, candidates, x), left, 8))(x)
+    steps = jax.jit(lambda x: loss.predict_steps(candidates, query_point(kernel, candidates, x), left, 8))(x)
 
     @jax.jit
     def value(x):
-        return loss.acquisition_value(candidates, query_point(kernel, candidates, x), futures, left)
+        return loss.acquisition_value(candidates, query_point(kernel, candidates, x), steps, left)
 
     gradient = jax.jit(jax.grad(value))(x)
     finite = [float(value(x + 1e-6 * e) - value(x - 1e-6 * e)) / 2e-6 for e in jnp.eye(2)]
@@ -188,16 +188,16 @@ def test_bad_losses_get_a_sentence(make, sentence):
         make()
 
 
-def test_the_marginal_loss_is_the_mean_over_futures():
-    """[eq:marginal]: the gain is the average of the open-loop gains of the drawn futures, the same ones for every query."""
+def test_the_marginal_loss_is_the_mean_over_draws():
+    """[eq:marginal]: the gain is the average of the open-loop gains of the drawn steps, the same ones for every query."""
     loss = Marginalized(ThompsonPaths(), samples=3)
     kernel, candidates, _ = make_candidates(POINTS)
     query = query_of(kernel, candidates, jnp.asarray([0.2, 0.3]))
     left = jnp.asarray(5)
-    futures = np.asarray(jax.jit(lambda: loss.predict_steps(candidates, query, left, 8))())
-    assert len({tuple(row) for row in futures[:, :4]}) > 1
+    steps = np.asarray(jax.jit(lambda: loss.predict_steps(candidates, query, left, 8))())
+    assert len({tuple(row) for row in steps[:, :4]}) > 1
     alone = Glasses(expectation=loss.expectation)
-    gains = [np.exp(float(alone.acquisition_value(candidates, query, jnp.asarray(row), left))) for row in futures]
-    assert np.exp(float(loss.acquisition_value(candidates, query, jnp.asarray(futures), left))) == pytest.approx(
+    gains = [np.exp(float(alone.acquisition_value(candidates, query, jnp.asarray(row), left))) for row in steps]
+    assert np.exp(float(loss.acquisition_value(candidates, query, jnp.asarray(steps), left))) == pytest.approx(
         np.mean(gains), rel=1e-9
     )

@@ -10,6 +10,7 @@ from problems import make_candidates, query_of
 
 from glasses import Int, tiny
 from glasses.lookahead import DeterminantalPoints, KrigingBeliever, LocalPenalization, ThompsonPaths
+from glasses.lookahead.candidates import Costs
 from glasses.lookahead.oracles import Belief, before_outcome
 from glasses.space.space import Space
 
@@ -30,8 +31,8 @@ def compiled(oracle, size):
     return jax.jit(lambda candidates, belief, left: oracle.predict(candidates, belief, left, size))
 
 
-def predict(oracle, x, left, size=16, candidates=POINTS, **settings):
-    kernel, candidates, model = make_candidates(places, **settings)
+def predict(oracle, x, left, size=16, points=POINTS, **settings):
+    kernel, candidates, model = make_candidates(points, **settings)
     query = query_of(kernel, candidates, jnp.asarray(x))
     belief = before_outcome(candidates, query)
     return np.asarray(compiled(oracle, size)(candidates, belief, jnp.asarray(left)))[: left - 1], candidates, model
@@ -39,7 +40,7 @@ def predict(oracle, x, left, size=16, candidates=POINTS, **settings):
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=str)
 class TestContract:
-    def test_steps_are_distinct_places_other_than_the_star(self, oracle):
+    def test_steps_are_distinct_candidates_other_than_the_query_point(self, oracle):
         steps, _, _ = predict(oracle, POINTS[5], 16)
         assert len(set(steps.tolist())) == 15
         assert 5 not in steps
@@ -68,7 +69,7 @@ class TestContract:
         )
 
 
-# A k-DPP draws its k places together: another k is another process.
+# A k-DPP draws its k points together: another k is another process.
 @pytest.mark.parametrize("oracle", [oracle for oracle in ORACLES if oracle != DeterminantalPoints(sample=True)], ids=str)
 def test_a_shorter_future_is_the_beginning_of_a_longer_one(oracle):
     long, short = predict(oracle, [0.3, 0.3], 12)[0], predict(oracle, [0.3, 0.3], 5)[0]
@@ -89,10 +90,10 @@ def test_the_star_repels(oracle):
 @given(x=st.tuples(st.floats(0, 1), st.floats(0, 1)), seed=st.integers(0, 5))
 def test_local_penalisation_is_the_tiny_version(x, seed):
     """[eq:lp], [eq:soft] with the paper's soft-plus"""
-    places = np.random.default_rng(seed).random((40, 2))
-    steps, _, model = predict(LocalPenalization(softplus=True), x, 6, candidates=places, seed=seed)
-    exact = tiny.steps_ahead(model, np.asarray(x), 6, places, float(model.y.min()))
-    np.testing.assert_allclose(places[steps], exact[1:], atol=1e-12)
+    points = np.random.default_rng(seed).random((40, 2))
+    steps, _, model = predict(LocalPenalization(softplus=True), x, 6, points=points, seed=seed)
+    exact = tiny.steps_ahead(model, np.asarray(x), 6, points, float(model.y.min()))
+    np.testing.assert_allclose(points[steps], exact[1:], atol=1e-12)
 
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-2])
@@ -188,24 +189,24 @@ def test_thompson_paths_go_where_the_minimum_is_that_often():
 
 @pytest.mark.parametrize("oracle", [KrigingBeliever(), LocalPenalization(), DeterminantalPoints(), ThompsonPaths()], ids=str)
 def test_steps_are_paid_for(oracle):
-    """With costs: never more than the purse holds, -1 once nothing fits; unit costs change nothing."""
+    """With costs: never more than the budget holds, -1 once nothing fits; unit costs change nothing."""
     kernel, candidates, _ = make_candidates(POINTS)
     query = query_of(kernel, candidates, jnp.asarray([0.3, 0.3]))
     program = compiled(oracle, 8)
     plain = np.asarray(program(candidates, before_outcome(candidates, query), jnp.asarray(8)))
-    ones = candidates._replace(price=jnp.ones(80), purse=jnp.asarray(8.0))
-    paid = query._replace(price=jnp.asarray(1.0))
+    ones = candidates._replace(costs=Costs(jnp.ones(80), jnp.asarray(8.0)))
+    paid = query._replace(cost=jnp.asarray(1.0))
     assert np.array_equal(program(ones, before_outcome(ones, paid), jnp.asarray(8)), plain)
-    short = ones._replace(purse=jnp.asarray(4.0))
+    short = ones._replace(costs=ones.costs._replace(budget=jnp.asarray(4.0)))
     assert np.asarray(program(short, before_outcome(short, paid), jnp.asarray(8))).tolist() == [*plain[:3], -1, -1, -1, -1]
-    price = 0.5 + 4.0 * POINTS[:, 0]
-    dear = ones._replace(price=jnp.asarray(price), purse=jnp.asarray(6.0))
+    cost = 0.5 + 4.0 * POINTS[:, 0]
+    dear = ones._replace(costs=Costs(jnp.asarray(cost), jnp.asarray(6.0)))
     steps = np.asarray(program(dear, before_outcome(dear, paid), jnp.asarray(8)))
     went = steps[steps >= 0]
-    assert price[went].sum() <= 5.0
-    rest = 5.0 - price[went].sum()
+    assert cost[went].sum() <= 5.0
+    rest = 5.0 - cost[went].sum()
     left_over = np.setdiff1d(np.arange(80), went)
-    assert len(went) == 7 or np.all(price[left_over] > rest)
+    assert len(went) == 7 or np.all(cost[left_over] > rest)
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=str)

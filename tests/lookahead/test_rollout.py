@@ -13,8 +13,9 @@ from glasses.lookahead.candidates import build_candidates, query_candidate
 from glasses.lookahead.rollout import normals, simulate
 from glasses.search import MultiStart
 from glasses.search.decision import Problem
-from glasses.search.race import entrants
+from glasses.search.race import entrants_of
 from glasses.surrogate import SquaredExponential
+from glasses.surrogate.outputs import Affine
 from glasses.surrogate.posterior import Hyper, posterior
 
 POINTS = np.random.default_rng(3).random((60, 2))
@@ -44,10 +45,10 @@ def test_one_evaluation_left_is_ei(x):
 
 
 def line(seed):
-    """A candidates on a line whose law the reference takes."""
+    """Candidates on a line whose law the reference takes."""
     rng = np.random.default_rng([seed, 15])
     X = rng.random((3, 1))
-    hyper = Hyper(*(jnp.asarray(v) for v in (np.full(1, 0.12), 1.0, 0.0, 0.0, 0.0)))
+    hyper = Hyper({"lengthscale": jnp.full(1, 0.12), "variance": jnp.asarray(1.0)}, jnp.zeros(()), jnp.zeros(()))
     kernel = SquaredExponential()
     post = jax.jit(posterior, static_argnums=0)(
         kernel, hyper, jnp.asarray(X), jnp.asarray(rng.standard_normal(3)), jnp.asarray(3)
@@ -105,7 +106,8 @@ def decided(seed, race):
     X = np.random.default_rng(seed).random((8, 2))
     y = np.array([hills(x) for x in X])
     model = GaussianProcess()
-    problem = Problem(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 6)
+    post = model.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
+    problem = Problem(post=post, fitted=post, pending=np.zeros((0, 2)), remaining=6)
     return MultiStart(screened=24).decide(Rollout(race=race), model.kernel, problem, np.random.default_rng(1))
 
 
@@ -115,12 +117,12 @@ def test_racing_picks_what_valuing_everything_picks():
     raced, exhaustive = ([decided(seed, race) for seed in range(12)] for race in (Rollout().race, (256,)))
     same = [np.array_equal(a.x, b.x) for a, b in zip(raced, exhaustive, strict=True)]
     assert sum(same) >= 6
-    assert min(a.acquisition - b.acquisition for a, b in zip(raced, exhaustive, strict=True)) > np.log(0.99)
+    assert min(a.value - b.value for a, b in zip(raced, exhaustive, strict=True)) > np.log(0.99)
 
 
 def test_rounds_cost_about_the_same():
-    assert [entrants(48, (16, 64, 256), r) for r in (1, 2)] == [12, 3]
-    assert entrants(2, (16, 1024), 1) == 2
+    assert [entrants_of(48, (16, 64, 256), r) for r in (1, 2)] == [12, 3]
+    assert entrants_of(2, (16, 1024), 1) == 2
 
 
 @pytest.mark.parametrize("race", [(), (20,), (64, 16), (16, 16), (8,), [16, 64], (8192,)])
@@ -130,11 +132,12 @@ def test_wrong_races_are_refused(race):
 
 
 def test_any_horizon():
-    """The plan of 40 evaluations: bounded arrays, a finite value, no place twice."""
+    """The plan of 40 evaluations: bounded arrays, a finite value, no candidate twice."""
     X = np.random.default_rng(0).random((8, 2))
     y = np.array([hills(x) for x in X])
     model = GaussianProcess()
-    problem = Problem(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 40)
+    post = model.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
+    problem = Problem(post=post, fitted=post, pending=np.zeros((0, 2)), remaining=40)
     found = MultiStart(candidates=64, screened=4, polished=1).decide(
         Rollout(race=(16,)), model.kernel, problem, np.random.default_rng(1)
     )
@@ -142,4 +145,4 @@ def test_any_horizon():
         Glasses(), model.kernel, problem, np.random.default_rng(1)
     )
     assert len(np.unique(found.steps[:39], axis=0)) == 39
-    assert found.acquisition > open_loop.acquisition - 0.05
+    assert found.value > open_loop.value - 0.05

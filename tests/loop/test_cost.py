@@ -1,5 +1,6 @@
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ from problems import hills
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
 from glasses.lookahead import Rollout
-from glasses.search.multi_start import candidates_for, prepare_for_failure
+from glasses.search.propose import candidates_for
+from glasses.search.value import with_gain_after_failure
 
 BOX = [(0, 1), (0, 1)]
 
@@ -40,23 +42,23 @@ def test_unit_cost_is_counting_where_evaluations_fail(loss):
 
 
 def test_a_failure_leaves_what_it_did_not_cost():
-    """Less than the whole purse would bring; where there is money for all that is planned, the same."""
+    """Less than the whole budget would bring; where there is money for all that is planned, the same."""
     optimizer = Optimizer(BOX, budget=10.0, cost=lambda x: 0.5 + 2.0 * x[0], n_initial=4, loss=Glasses(), seed=2, noise=0.0)
     for x in [[0.2, 0.2], [0.8, 0.3], [0.4, 0.9], [0.6, 0.6]]:
         optimizer.tell(x, None if x[1] > 0.8 else hills(x))
-    problem = optimizer._known.problem()
+    problem = optimizer._planner.inference.problem()
     kernel, loss, n = optimizer.model.kernel, Glasses(), optimizer.remaining
 
-    def ready(purse):
-        candidates = candidates_for(kernel, problem._replace(purse=purse), 256, np.random.default_rng(0))
-        return prepare_for_failure(candidates, problem.price, n, kernel, loss)
+    def after_failure(budget):
+        candidates = candidates_for(kernel, replace(problem, budget=budget), 256, np.random.default_rng(0))
+        return with_gain_after_failure(candidates, problem, n, kernel, loss).failures
 
-    short, rich = ready(problem.purse), ready(1e3)
-    assert float(short.rest) < float(short.spared) - 0.01
-    assert float(rich.rest) == float(rich.spared) >= float(short.spared)
+    short, rich = after_failure(problem.budget), after_failure(1e3)
+    assert float(short.log_gain) < float(short.log_gain_unpaid) - 0.01
+    assert float(rich.log_gain) == float(rich.log_gain_unpaid) >= float(short.log_gain_unpaid)
 
 
-def test_the_budget_is_met_and_cheap_places_are_preferred():
+def test_the_budget_is_met_and_cheap_points_are_preferred():
     def cost(x):
         return 1.0 + 9.0 * x[0]
 
@@ -140,7 +142,7 @@ def test_wanted_points_that_cannot_be_paid_for_are_passed_over():
 
 
 def test_a_failure_that_costs_nothing_makes_room_again():
-    """With workers: the purse that a free failure gives back is spent."""
+    """With workers: the budget that a free failure gives back is spent."""
     table = {"a": 0.4} | dict.fromkeys("bcdef", 4.0)
 
     def fun(x):

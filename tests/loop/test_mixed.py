@@ -5,12 +5,12 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from glasses.surrogate.success import fit_success, log_success
 from problems import make_candidates
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
-from glasses.lookahead.candidates import query_candidate
-from glasses.lookahead.loss import worth
+from glasses.lookahead.candidates import Costs, Failures, query_candidate
+from glasses.lookahead.loss import value_for
+from glasses.surrogate.feasibility import fit_failures
 from glasses.surrogate.posterior import incumbent
 
 MIXED = {
@@ -143,23 +143,24 @@ def test_failures_are_kept_cost_budget_and_do_not_end_the_run():
 
 def test_the_risk_of_a_failure_is_weighed_against_the_rest_of_the_budget():
     """[eq:risk]: p G + (1 - p) G_rest, by hand; without a rest it is p G."""
-    kernel, candidates, _ = make_candidates(np.random.default_rng(0).random((40, 2)))
-    success = fit_success(kernel, np.array([[0.2, 0.2], [0.8, 0.8]]), np.array([False, True]))
-    safe = log_success(kernel, success, candidates.points)
-    risky = candidates._replace(safe=safe, success=success, rest=jnp.asarray(-jnp.inf))
+    _, candidates, _ = make_candidates(np.random.default_rng(0).random((40, 2)))
+    model = fit_failures(np.array([[0.2, 0.2], [0.8, 0.8]]), np.array([False, True]))
+    feasible, nothing = model.log_probability(candidates.points), jnp.asarray(-jnp.inf)
+    risky = candidates._replace(failures=Failures(model, feasible, nothing, nothing))
     loss, one = ExpectedLoss(), jnp.asarray(1)
     for i in (3, 17):
         gain = math.exp(float(loss.acquisition_value(candidates, query_candidate(candidates, jnp.asarray(i)), (), one)))
-        p = math.exp(float(safe[i]))
-        alone = float(worth(loss, risky, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
+        p = math.exp(float(feasible[i]))
+        alone = float(value_for(loss, risky, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
         assert math.exp(alone) == pytest.approx(p * gain, rel=1e-9)
-        with_rest = risky._replace(rest=jnp.log(0.3))
-        rest = float(worth(loss, with_rest, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
+        with_rest = risky._replace(failures=risky.failures._replace(log_gain=jnp.log(0.3)))
+        rest = float(value_for(loss, with_rest, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
         assert math.exp(rest) == pytest.approx(p * gain + (1 - p) * 0.3, rel=1e-9)
-        price = 1.0 + np.arange(40.0)  # that of place 29 is the largest that a purse of 30 affords
-        in_money = with_rest._replace(price=price, purse=jnp.asarray(30.0), spared=jnp.log(0.7))
-        paid = float(worth(loss, in_money, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
-        left = 0.7 + (0.3 - 0.7) * price[i] / 30.0
+        cost = 1.0 + np.arange(40.0)  # that of candidate 29 is the largest that a budget of 30 affords
+        failures = with_rest.failures._replace(log_gain_unpaid=jnp.log(0.7))
+        in_money = with_rest._replace(costs=Costs(jnp.asarray(cost), jnp.asarray(30.0)), failures=failures)
+        paid = float(value_for(loss, in_money, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
+        left = 0.7 + (0.3 - 0.7) * cost[i] / 30.0
         assert math.exp(paid) == pytest.approx(p * gain + (1 - p) * left, rel=1e-9)
 
 
@@ -188,15 +189,9 @@ def test_nothing_is_recommended_where_evaluations_fail():
         elif n > 1:
             optimizer.tell([n, "b"], None)
     found = optimizer.result().recommended
-    success = optimizer._known.success()
-    p = math.exp(
-        float(
-            log_success(
-                optimizer.model.kernel, success, jnp.asarray(optimizer.space.to_unit(optimizer.space.read(found.x)[0]))
-            )[0]
-        )
-    )
-    assert p > 0.5
+    unit = optimizer.space.to_unit(optimizer.space.read(found.x)[0])
+    feasibility = optimizer._planner.inference.feasibility()
+    assert math.exp(float(feasibility.log_probability(jnp.asarray(unit))[0])) > 0.5
 
 
 def test_failures_do_not_move_what_is_to_be_beaten():
@@ -207,7 +202,8 @@ def test_failures_do_not_move_what_is_to_be_beaten():
     before = float(incumbent(optimizer.model.kernel, optimizer.posterior()))
     for x in ([0.95, 0.02], [0.9, 0.1], [0.99, 0.0]):
         optimizer.tell(x, None)
-    assert float(incumbent(optimizer.model.kernel, optimizer._known.problem().post)) == pytest.approx(before, abs=1e-9)
+    told = optimizer._planner.inference.problem().post
+    assert float(incumbent(optimizer.model.kernel, told)) == pytest.approx(before, abs=1e-9)
 
 
 def test_failures_may_be_free():

@@ -11,7 +11,7 @@ from problems import hills
 
 from glasses import ExpectedLoss, Int, NoGain, Optimizer, Price, Target, minimize
 from glasses.loop.stopping import AllOf, AnyOf, Criterion, for_maximizing
-from glasses.search.pending import gain_under_way
+from glasses.search.pending import pending_gain
 from glasses.surrogate.posterior import incumbent, joint
 
 SETTINGS = {"budget": 10, "n_initial": 3, "seed": 0, "loss": ExpectedLoss(), "noise": 0.0}
@@ -110,23 +110,22 @@ def test_what_is_under_way_is_paid_for(noise):
     """[eq:waiting] against draws of the outcomes, and [eq:price] counts only what comes on top of it."""
     optimizer = told(3, noise=noise)
     optimizer.ask(2)
-    problem, kernel = optimizer._known.problem(), optimizer.model.kernel
+    problem, kernel = optimizer._planner.inference.problem(), optimizer.model.kernel
     mu, S = (np.asarray(each) for each in joint(kernel, problem.post, problem.pending))
-    variance = float(problem.post.hyper.noise)
+    variance = float(problem.post.noise)
     rng = np.random.default_rng(0)
     outcomes = rng.multivariate_normal(mu, S + variance * np.eye(2), 200_000)
     means = mu + (outcomes - mu) @ np.linalg.solve(S + variance * np.eye(2), S)
     gains = np.maximum(float(incumbent(kernel, problem.post)) - means.min(axis=1), 0.0)
     error = gains.std() / np.sqrt(len(gains))
-    waiting = gain_under_way(kernel, problem)
-    assert waiting == pytest.approx(gains.mean(), abs=4 * error + 0.01 * gains.mean())
+    expected = pending_gain(kernel, problem)
+    assert expected == pytest.approx(gains.mean(), abs=4 * error + 0.01 * gains.mean())
     assert gains.mean() > 20 * error
-    _, scale = optimizer._known.units()
-    gain = optimizer.forecast().gain - scale * waiting
+    gain = optimizer.forecast().gain - optimizer._planner.inference.outputs().gain(expected)
     critical = np.max(gain / np.arange(1, len(gain) + 1))
     assert Price(0.999 * critical).reason(optimizer) is None
     assert "besides what the 2 under way bring" in Price(1.001 * critical).reason(optimizer)
-    assert gain_under_way(kernel, told(3)._known.problem()) == 0.0
+    assert pending_gain(kernel, told(3)._planner.inference.problem()) == 0.0
 
 
 def test_a_price_per_unit_of_cost():

@@ -15,8 +15,8 @@ from glasses.lookahead import LowerConfidenceBound, ProbabilityOfImprovement, Ro
 from glasses.lookahead.candidates import query_point
 from glasses.search import Direct, MultiStart
 from glasses.search.decision import Problem
-from glasses.search.multi_start import candidates_for
-from glasses.search.propose import cover, neighbourhood, separated_best
+from glasses.search.propose import candidates_for, cover, neighbourhood, separated_best
+from glasses.surrogate.outputs import Affine
 
 MODEL = GaussianProcess()
 
@@ -24,12 +24,17 @@ MODEL = GaussianProcess()
 def fitted(n=10, seed=0):
     X = np.random.default_rng(seed).random((n, 2))
     y = np.array([hills(x) for x in X])
-    return MODEL.posterior(X, (y - y.mean()) / y.std())
+    return MODEL.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
+
+
+def problem(left, pending=None, seed=0):
+    post = fitted(seed=seed)
+    begun = np.zeros((0, 2)) if pending is None else np.asarray(pending)
+    return Problem(post=post, fitted=post, pending=begun, remaining=left)
 
 
 def decide(loss, search, left=6, pending=None, seed=0):
-    waiting = np.zeros((0, 2)) if pending is None else np.asarray(pending)
-    return search.decide(loss, MODEL.kernel, Problem(fitted(seed=seed), waiting, left), np.random.default_rng(1))
+    return search.decide(loss, MODEL.kernel, problem(left, pending, seed), np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("loss", [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()], ids=str)
@@ -37,34 +42,34 @@ def decide(loss, search, left=6, pending=None, seed=0):
 def test_myopic_losses_are_minimised_over_the_whole_square(loss, seed):
     """Against brute force on a fine grid."""
     found = decide(loss, MultiStart(), seed=seed)
-    candidates = candidates_for(MODEL.kernel, Problem(fitted(seed=seed), np.zeros((0, 2)), 1), 256, np.random.default_rng(1))
+    candidates = candidates_for(MODEL.kernel, problem(1, seed=seed), 256, np.random.default_rng(1))
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 41), np.linspace(0, 1, 41)), -1).reshape(-1, 2)
-    merits = jax.jit(
+    acquisition = jax.jit(
         jax.vmap(lambda x: loss.acquisition_value(candidates, query_point(MODEL.kernel, candidates, x), (), jnp.asarray(1)))
     )
-    values = merits(jnp.asarray(grid))
-    assert found.acquisition >= float(values.max()) - 1e-6
+    values = acquisition(jnp.asarray(grid))
+    assert found.value >= float(values.max()) - 1e-6
 
 
 @pytest.mark.parametrize("loss", [Glasses(), TwoStage(nodes=5)], ids=str)
-def test_a_wider_cascade_finds_little_more(loss):
+def test_a_wider_search_finds_little_more(loss):
     narrow = decide(loss, MultiStart())
     wide = decide(loss, MultiStart(screened=256, polished=16))
-    assert wide.acquisition >= narrow.acquisition - 1e-9
-    assert wide.acquisition - narrow.acquisition < 0.03
+    assert wide.value >= narrow.value - 1e-9
+    assert wide.value - narrow.value < 0.03
 
 
-def test_direct_and_cascade_agree_on_the_myopic_loss():
-    by_cascade, by_direct = decide(ExpectedLoss(), MultiStart()), decide(ExpectedLoss(), Direct(evaluations=800))
-    assert by_direct.acquisition == pytest.approx(by_cascade.acquisition, abs=0.02)
+def test_direct_and_multi_start_agree_on_the_myopic_loss():
+    by_multi_start, by_direct = decide(ExpectedLoss(), MultiStart()), decide(ExpectedLoss(), Direct(evaluations=800))
+    assert by_direct.value == pytest.approx(by_multi_start.value, abs=0.02)
     local = decide(ExpectedLoss(), Direct(evaluations=300, locally_biased=True))
-    assert local.acquisition == pytest.approx(by_cascade.acquisition, abs=0.05)
+    assert local.value == pytest.approx(by_multi_start.value, abs=0.05)
 
 
 def test_direct_plans_too():
     found = decide(Glasses(), Direct(evaluations=60), left=5)
     assert found.steps.shape == (4, 2)
-    assert np.isfinite(found.acquisition)
+    assert np.isfinite(found.value)
 
 
 @pytest.mark.parametrize("search", [MultiStart(), Direct(evaluations=40)], ids=str)
@@ -93,28 +98,29 @@ def test_starts_are_separated_while_they_can_be():
     assert chosen.tolist() == [0, 2, 3, 1]
 
 
-SIDE_BY_SIDE = """
+BATCHED = """
 import json, sys
-import glasses.runtime.batching as batches
-batches.on_accelerator = lambda: True
-from glasses.search import cascade, race
-assert cascade.on_accelerator() and batches.on_accelerator()
+import glasses.runtime.device as device
+device.on_accelerator = lambda: True
+from glasses.runtime import batching
+from glasses.search import value
+assert value.on_accelerator() and batching.on_accelerator()
 sys.path[:0] = sys.argv[1:]
 import jax
 jax.config.update("jax_enable_x64", True)
 from test_search import LOSSES, decide, MultiStart
-print(json.dumps([[decide(loss, MultiStart()).x.tolist(), float(decide(loss, MultiStart()).acquisition)] for loss in LOSSES]))
+print(json.dumps([[decide(loss, MultiStart()).x.tolist(), float(decide(loss, MultiStart()).value)] for loss in LOSSES]))
 """
 LOSSES = (ExpectedLoss(), Glasses(), Rollout(race=(16,)))
 
 
-def test_an_accelerator_values_side_by_side_what_a_cpu_values_in_turn(tmp_path):
+def test_an_accelerator_values_in_batches_what_a_cpu_values_in_turn(tmp_path):
     """The path of a GPU, on a CPU: the same decisions up to rounding."""
     folder = Path(__file__).parent
-    command = [sys.executable, "-c", SIDE_BY_SIDE, str(folder), str(folder.parent)]
+    command = [sys.executable, "-c", BATCHED, str(folder), str(folder.parent)]
     env = os.environ | {"GLASSES_CACHE_DIR": str(tmp_path)}  # its programs are not those of a CPU
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
     for loss, (x, acquisition) in zip(LOSSES, json.loads(done.stdout), strict=True):
         found = decide(loss, MultiStart())
         np.testing.assert_allclose(found.x, x, atol=1e-6)
-        assert float(found.acquisition) == pytest.approx(acquisition, rel=1e-8)
+        assert float(found.value) == pytest.approx(acquisition, rel=1e-8)

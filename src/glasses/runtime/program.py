@@ -45,7 +45,7 @@ from glasses.runtime.blas import ONE_BLAS_THREAD
 from glasses.runtime.cache import cache_folder, read, write
 from glasses.runtime.device import device
 from glasses.runtime.settings import own_settings
-from glasses.runtime.sources import digest_of_class, digest_of_module, remember_loaded
+from glasses.runtime.sources import OWN, digest_of_class, digest_of_own_module, remember_loaded
 
 KEPT = 64  # executables in memory: each holds some 350 memory mappings, of which Linux allows a process 65,530
 _LEVEL = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
@@ -62,7 +62,7 @@ class Program:
         self.function = function
         self.__doc__ = function.__doc__
         self.name = f"{function.__module__.removeprefix('glasses.')}.{function.__name__}"
-        remember_loaded(function.__module__.split(".")[0])
+        remember_loaded()
 
     def __call__(self, *arrays: Any, **static: Any) -> Any:
         where = device()
@@ -142,9 +142,10 @@ def _compiled(lowered: Any, where: Any) -> Any:
 
 def _identity(function: Callable[..., Any], static: dict[str, Any]) -> str | None:
     """The function with its static configuration, as values and digests of source code; None if some cannot be digested."""
-    source = None if "<locals>" in function.__qualname__ else digest_of_module(function.__module__)
+    if function.__module__.split(".")[0] != OWN or "<locals>" in function.__qualname__:
+        return None
     words = _words(tuple(static.items()))
-    return None if source is None or words is None else f"{source}\n{words}"
+    return None if words is None else f"{digest_of_own_module(function.__module__)}\n{words}"
 
 
 def _words(value: Any) -> str | None:

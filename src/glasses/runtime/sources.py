@@ -4,10 +4,10 @@ A program is the code of its module and of everything that module imports, direc
 modules that its static configuration comes from (a loss, a kernel). The list is derived from the import statements.
 
 Code is read from files, and files may be edited while a process runs. So the modules of this package are read when they are
-loaded (``remember_loaded``, called by every ``@program``): an edit made later does not give old code a new key. A module of
-somebody else's is read when it is first met, and used only if its class still is what the file says. Where that cannot be
-shown (an interactive session, a class inside a function, imports of other libraries) the answer is None, and ``program`` uses
-the text of the traced program as the key instead.
+loaded (``remember_loaded``, called by every ``@program``): an edit made later does not give old code a new key. Modules of
+somebody else's are read when they are needed, and only if none of them has been written since this process loaded this one.
+Where nothing can be said for certain (an edited file, an interactive session, a class inside a function, imports of other
+libraries) the answer is None, and ``program`` uses the text of the traced program as the key instead.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import os
 import sys
 import sysconfig
 import threading
+import time
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-_OWN = __name__.split(".")[0]
+OWN = __name__.split(".")[0]
 _ROOT = Path(__file__).parents[1]
 _COVERED = ("jax", "jaxlib", "numpy", "scipy")  # their versions are part of every key
 _STANDARD = sys.stdlib_module_names
+_STARTED = time.time()
 
 
 class _Source(NamedTuple):
@@ -38,16 +41,35 @@ _READ: dict[str, _Source | None] = {}
 _LOCK = threading.Lock()
 
 
-def remember_loaded(package: str) -> None:
-    """Read every module of the package that is loaded and was not read yet."""
+def remember_loaded() -> None:
+    """Read every module of this package that is loaded and was not read yet."""
     with _LOCK:
         for name, module in list(sys.modules.items()):
-            if name not in _READ and name.split(".")[0] == package:
+            if name not in _READ and name.split(".")[0] == OWN:
                 _READ[name] = _read(name, getattr(module, "__file__", None))
 
 
-def digest_of_module(name: str) -> str | None:
-    """Digest of a module and all it imports; None if some of it cannot be read."""
+@cache
+def digest_of_own_module(name: str) -> str:
+    """Digest of a module of this package and all it imports."""
+    digest = _digest(name)
+    assert digest is not None
+    return digest
+
+
+def digest_of_class(kind: type) -> str | None:
+    """Digest of the module of a class and all it imports; None if the class may be something else than its file says."""
+    package = kind.__module__.split(".")[0]
+    if "<locals>" in kind.__qualname__ or package == "__main__":
+        return None
+    if package == OWN:
+        return digest_of_own_module(kind.__module__)
+    module = sys.modules.get(kind.__module__)
+    return _digest(kind.__module__) if module is not None and _is_as_written(kind, module) else None
+
+
+def _digest(name: str) -> str | None:
+    """None if some of it cannot be read."""
     found: dict[str, str] = {}
     pending = [name]
     while pending:
@@ -60,33 +82,25 @@ def digest_of_module(name: str) -> str | None:
         found[each] = source.digest
         for imported in source.imports:
             top = imported.split(".")[0]
-            if top in _STANDARD or top in _COVERED:
-                continue
-            part = _own_module(imported) if top == _OWN else _loaded_module(imported)
-            if part is None or (top != _OWN and _is_installed(part)):
+            if top in _STANDARD or top in _COVERED or (top != OWN and each.split(".")[0] == OWN):
+                continue  # what else this package imports does not end up in programs
+            part = _own_module(imported) if top == OWN else _loaded_module(imported)
+            if part is None or (top != OWN and _is_installed(part)):
                 return None
             pending.append(part)
     whole = "\n".join(f"{each} {found[each]}" for each in sorted(found))
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
-def digest_of_class(kind: type) -> str | None:
-    """Digest of the module of a class; None if the class may not be what its module's file says."""
-    package = kind.__module__.split(".")[0]
-    if "<locals>" in kind.__qualname__ or package == "__main__":
-        return None
-    module = sys.modules.get(kind.__module__)
-    if module is None or (package != _OWN and not _is_as_written(kind, module)):
-        return None
-    return digest_of_module(kind.__module__)
-
-
 def _source(name: str) -> _Source | None:
-    remember_loaded(name.split(".")[0])
+    if name.split(".")[0] != OWN:
+        path = getattr(sys.modules.get(name), "__file__", None)
+        return _read(name, path) if path is not None and _is_unchanged(path) else None
+    remember_loaded()
     with _LOCK:
-        if name not in _READ and name.split(".")[0] == _OWN:  # not loaded yet: it will be loaded from this file
+        if name not in _READ:  # not loaded yet: it will be loaded from this file
             _READ[name] = _read(name, str(_own_file(name)))
-        return _READ.get(name)
+        return _READ[name]
 
 
 def _read(name: str, path: str | None) -> _Source | None:
@@ -108,6 +122,13 @@ def _read(name: str, path: str | None) -> _Source | None:
                 base = importlib.util.resolve_name("." * node.level + base, package)
             imports.update(f"{base}.{alias.name}" for alias in node.names)
     return _Source(hashlib.sha256(content).hexdigest(), frozenset(imports))
+
+
+def _is_unchanged(path: str) -> bool:
+    try:
+        return os.stat(path).st_mtime < _STARTED
+    except OSError:
+        return False
 
 
 def _own_file(name: str) -> Path | None:

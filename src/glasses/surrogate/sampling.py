@@ -28,7 +28,7 @@ def sampled(post: Posterior, fixed_noise: jax.Array, *, model: FreeModel, count:
     d, choice = post.X.shape[1], post.hyper.choice
     centre = model.free(post.hyper, d)
     low, high = model.bounds(d)
-    moving = jnp.concatenate([jnp.ones(centre.size - 2, bool), jnp.stack([fixed_noise < 0, jnp.asarray(model.constant_mean)])])
+    moving = model.learned(d, fixed_noise)
 
     def deviance(free: jax.Array) -> jax.Array:
         return model.objective(free, post.X, post.y, post.n, fixed_noise, choice)

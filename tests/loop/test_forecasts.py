@@ -139,7 +139,7 @@ def test_where_the_model_sees_nothing_to_gain_nothing_is_promised():
     assert np.all(moved.low == 1.0)
 
 
-def test_known_hyperparameters_need_no_hindsight():
+def test_known_hyperparameters_need_no_correction():
     model = GaussianProcess(fit=Known(0.3), noise=0.0)
     known = Optimizer([(0, 1)], budget=10, loss=ExpectedLoss(), seed=3, model=model)
     for x in (0.1, 0.6, 0.95):
@@ -156,21 +156,21 @@ def test_evaluations_that_cannot_be_paid_for_bring_nothing():
     raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
     assert optimizer.remaining == 60
     assert 3 <= len(moved) == len(raw) < 60
-    assert np.all(np.diff(moved.made) > 0)
+    assert np.all(np.diff(moved.evaluations) > 0)
     with pytest.raises(ValueError, match=f"steps = 60 but {len(raw)} can be paid for: look less far"):
         optimizer.forecast(60)
 
 
 def test_what_is_under_way_is_not_stretched():
-    """Pending points explain all of the gain: with or without hindsight nothing comes on top of them."""
+    """Pending points explain all of the gain: with or without the correction nothing comes on top of them."""
     optimizer = begun(budget=13)
-    optimizer.ask(6)  # fills the interesting places
-    waiting = optimizer._known.under_way()
+    optimizer.ask(6)  # fills the interesting region
+    pending_gain = optimizer._planner.inference.pending_gain()
     raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
-    on_top = np.maximum(raw.gain - waiting, 0.0)
+    on_top = np.maximum(raw.gain - pending_gain, 0.0)
     t = (5 + 6 + np.arange(1, len(raw) + 1)) / (5 + 6 + 1)
-    assert waiting > 0
-    assert np.all(moved.gain - np.minimum(raw.gain, waiting) <= t**3 * on_top + 1e-12)
+    assert pending_gain > 0
+    assert np.all(moved.gain - np.minimum(raw.gain, pending_gain) <= t**3 * on_top + 1e-12)
 
 
 def test_with_noise_the_spread_is_measured_from_the_best_mean():
