@@ -16,7 +16,10 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 from glasses import ExpectedLoss, NoGain, Optimizer, Price, Target
-from glasses.optuna.sampler import LOST, POINT, TURN, GlassesSampler, StopWhen, distribution_of, parameter_of
+from glasses.optuna.distributions import distribution_of, parameter_of
+from glasses.optuna.sampler import GlassesSampler, StopWhen
+from glasses.optuna.trials import LOST, POINT
+from glasses.optuna.turns import TURN
 from glasses.search import Cascade
 from glasses.space.parameters import Choice, Float, Int
 
@@ -206,7 +209,7 @@ def test_a_ticket_waits_for_earlier_ones_only():
 
 
 def test_a_turn_that_never_ends_is_passed_over(monkeypatch):
-    monkeypatch.setattr("glasses.optuna._LONGEST_TURN", 2.0)
+    monkeypatch.setattr("glasses.optuna.turns._LONGEST_TURN", 2.0)
     study = optuna.create_study(sampler=sampler())
     dead = study.ask()
     study._storage.set_trial_system_attr(dead._trial_id, TURN, [1, time.time() - 1000.0])

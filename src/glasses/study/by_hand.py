@@ -12,11 +12,12 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.sampler import is_lost
+from glasses.optuna.distributions import internal
+from glasses.optuna.trials import is_lost
 from glasses.space.parameters import Choice
 from glasses.space.space import Space
-from glasses.study.keeper import Keeper
 from glasses.study.objective import Evaluation
+from glasses.study.stored import StoredStudy
 from glasses.study.worker import Alive
 
 _FAILED = ("failed", "fail", "nan", "inf", "-inf", "+inf")
@@ -31,9 +32,9 @@ class Told:
     params: dict[str, Any]
 
 
-def ask(keeper: Keeper, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
+def ask(keeper: StoredStudy, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
     """The next experiments."""
-    keeper.reap()  # places of those who were interrupted before they had decided
+    keeper.free(count)
     left = keeper.left()
     if count < 1:
         raise ValueError(f"-n must be at least 1, got {count}.")
@@ -63,7 +64,7 @@ def ask(keeper: Keeper, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
     return experiments
 
 
-def check(keeper: Keeper, outcome: Evaluation, trial: int | None, point: Mapping[str, str] | None) -> Told:
+def check(keeper: StoredStudy, outcome: Evaluation, trial: int | None, point: Mapping[str, str] | None) -> Told:
     """One result, checked against the study: of an open trial, or of a point given by the texts of its values."""
     if trial is not None and point:
         raise ValueError("Give either --trial or --at, not both: a trial already has its point.")
@@ -75,7 +76,7 @@ def check(keeper: Keeper, outcome: Evaluation, trial: int | None, point: Mapping
     return Told(outcome, found, dict(found.params))
 
 
-def check_csv(keeper: Keeper, path: Path) -> tuple[list[Told], int, int]:
+def check_csv(keeper: StoredStudy, path: Path) -> tuple[list[Told], int, int]:
     """The results of a file, all of them checked; how many rows had no value yet, and how many were told before."""
     rows = _rows(path)
     names = list(keeper.distributions)
@@ -109,7 +110,7 @@ def check_csv(keeper: Keeper, path: Path) -> tuple[list[Told], int, int]:
     return told, blank, known
 
 
-def store(keeper: Keeper, told: list[Told]) -> list[int]:
+def store(keeper: StoredStudy, told: list[Told]) -> list[int]:
     """Store checked results; the numbers of their trials."""
     numbers = []
     for each in told:
@@ -121,7 +122,7 @@ def store(keeper: Keeper, told: list[Told]) -> list[int]:
     return numbers
 
 
-def ask_for_results(keeper: Keeper, read: Callable[[str], str]) -> list[Told]:
+def ask_for_results(keeper: StoredStudy, read: Callable[[str], str]) -> list[Told]:
     """Results typed in, one by one; an empty answer leaves that trial open."""
     told = []
     for trial in keeper.trials():
@@ -133,7 +134,7 @@ def ask_for_results(keeper: Keeper, read: Callable[[str], str]) -> list[Told]:
     return told
 
 
-def _open_trial(keeper: Keeper, number: int | None) -> FrozenTrial:
+def _open_trial(keeper: StoredStudy, number: int | None) -> FrozenTrial:
     running = [each for each in keeper.trials() if each.state == TrialState.RUNNING and each.params]
     if number is None:
         if len(running) != 1:
@@ -174,7 +175,7 @@ def outcome_of(result: str | None, failed: bool) -> Evaluation:
     return Evaluation(value)
 
 
-def _point(keeper: Keeper, given: Mapping[str, str], what: str) -> dict[str, Any]:
+def _point(keeper: StoredStudy, given: Mapping[str, str], what: str) -> dict[str, Any]:
     """A configuration from its texts."""
     values = {}
     for name, text in given.items():
@@ -188,7 +189,7 @@ def _point(keeper: Keeper, given: Mapping[str, str], what: str) -> dict[str, Any
     raw, _ = space.read(values, what or "the point")
     point = dict(space.form(raw[0]))
     for name, value in point.items():
-        if not keeper.distributions[name]._contains(keeper.distributions[name].to_internal_repr(value)):
+        if not internal({name: value}, {name: keeper.distributions[name]}):
             raise ValueError(f"{name} = {value} lies between two steps of {keeper.file.parameters[name]}: give the nearest.")
     return point
 
@@ -204,7 +205,7 @@ def _spelled(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _check_budget(keeper: Keeper, told: list[Told]) -> None:
+def _check_budget(keeper: StoredStudy, told: list[Told]) -> None:
     more = sum(each.trial is None and (each.outcome.value is not None or keeper.file.count_failures) for each in told)
     if more > keeper.left():
         raise ValueError(

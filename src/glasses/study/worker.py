@@ -21,11 +21,11 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.sampler import is_lost
+from glasses.optuna.trials import is_lost
 from glasses.study.file import StudyFile
-from glasses.study.keeper import ASKED, Keeper
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
+from glasses.study.stored import ASKED, StoredStudy
 
 _POLL = 0.5
 
@@ -40,7 +40,7 @@ def prepared(file: StudyFile) -> Evaluate:
     return file.objective.prepare(list(file.parameters))
 
 
-def work(keeper: Keeper, evaluate: Evaluate, *, again: str, most: int | None = None) -> int:
+def work(keeper: StoredStudy, evaluate: Evaluate, *, again: str, most: int | None = None) -> int:
     """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status."""
     with _Stop() as stop:
         keeper.give_up_waiting = stop.wants_out
@@ -55,11 +55,11 @@ def work(keeper: Keeper, evaluate: Evaluate, *, again: str, most: int | None = N
         return 143 if stop.terminated else 130
 
 
-def _work(keeper: Keeper, evaluate: Evaluate, stop: _Stop, again: str, most: int | None) -> int:
+def _work(keeper: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most: int | None) -> int:
     progress = Progress(keeper)
     done, waiting_said = 0, False
     while not stop.asked and (most is None or done < most):
-        for number in keeper.reap_now_and_then():
+        for number in keeper.requeue_lost_if_due():
             progress.say(f"the worker of evaluation {number} is gone.")
         reason = keeper.reason_to_stop()
         trial = keeper.claim() if reason is None else None
@@ -111,7 +111,7 @@ def _work(keeper: Keeper, evaluate: Evaluate, stop: _Stop, again: str, most: int
     return 0
 
 
-def _store(keeper: Keeper, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
+def _store(keeper: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
     try:
         keeper.finish(trial, outcome, params)
     except BaseException as error:  # the last resort: a person can still type it in
@@ -187,7 +187,7 @@ class _Interruptible:
 class Alive:
     """Signs of life for a trial while it is evaluated."""
 
-    def __init__(self, keeper: Keeper, trial: FrozenTrial) -> None:
+    def __init__(self, keeper: StoredStudy, trial: FrozenTrial) -> None:
         self.keeper, self.trial = keeper, trial
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._beat, daemon=True)
@@ -195,7 +195,7 @@ class Alive:
     def _beat(self) -> None:
         while not self.over.wait(self.keeper.file.heartbeat):
             try:
-                self.keeper.storage.record_heartbeat(self.trial._trial_id)
+                self.keeper.beat(self.trial)
             except Exception:  # the worker itself meets the database next and says what is wrong
                 continue
 
@@ -214,7 +214,7 @@ def _point(params: Mapping[str, Any]) -> str:
 class Progress:
     """One printed line per evaluation of this worker, with the state of the whole study."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: StoredStudy) -> None:
         self.keeper = keeper
         self.start = time.monotonic()
         file = keeper.file
@@ -265,7 +265,7 @@ class Progress:
         return self.end()
 
     def end(self) -> int:
-        done = [each for each in self.keeper.places() if each.state.is_finished()]
+        done = [each for each in self.keeper.counted() if each.state.is_finished()]
         failed = sum(each.state == TrialState.FAIL and not is_lost(each) for each in self.keeper.trials())
         words = f", {failed} of them failed" if failed else ""
         print(f"Done: {len(done)} of {self.keeper.file.budget} evaluations{words}.", flush=True)
