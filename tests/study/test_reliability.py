@@ -48,13 +48,14 @@ def start(path, out=None):
 
 def diary(path):
     file = path.with_name("diary")
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""  # the last line may be half written
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def audit(path, kills):
-    """The books against the diary; what was found."""
+    """The database against the diary; what was found."""
     with StoredStudy(read_study(path), writing=False) as stored:
-        trials, places = stored.trials(), stored.counted()
+        trials, counted = stored.trials(), stored.counted()
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     lost = [trial for trial in trials if LOST in trial.system_attrs]
     assert len(complete) == stored.file.budget
@@ -62,7 +63,7 @@ def audit(path, kills):
     assert all(trial.state == TrialState.FAIL for trial in lost)
     assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.FAIL, TrialState.WAITING}
     spare = [trial for trial in trials if trial.state == TrialState.WAITING]
-    assert len(places) - len(spare) == stored.file.budget  # what is still waiting lies beyond the budget
+    assert len(counted) - len(spare) == stored.file.budget  # what is still waiting lies beyond the budget
 
     stored = {json.dumps(trial.params, sort_keys=True): trial.value for trial in complete}
     assert len(stored) == len(complete), "a configuration was evaluated twice"
@@ -284,7 +285,7 @@ def test_an_abandoned_evaluation_is_queued_again(make_study, how):
 
 
 def test_a_claim_is_one_workers_alone(make_study, storage):
-    """Threads of several studies fight for 40 places."""
+    """Threads with several connections compete for 40 trials."""
     path = make_study(40, **storage)
     studies = [StoredStudy(read_study(path)) for _ in range(4)]
     taken, errors = [], []
