@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import optuna
 import pytest
@@ -208,18 +209,77 @@ def test_a_ticket_waits_for_earlier_ones_only():
     assert order == ["early", "mine"]
 
 
-def test_a_turn_that_never_ends_is_passed_over(monkeypatch):
+@pytest.mark.parametrize("written", [0.0, time.time() - 1e6, time.time() + 1e6], ids=["counted", "past", "future"])
+def test_a_turn_that_never_ends_is_passed_over_and_closed(monkeypatch, written):
+    """By the clock of the one who waits, whatever stands in the ticket; the next one does not wait again."""
     monkeypatch.setattr("glasses.optuna.turns._LONGEST_TURN", 2.0)
     study = optuna.create_study(sampler=sampler())
     dead = study.ask()
-    study._storage.set_trial_system_attr(dead._trial_id, TURN, [1, time.time() - 1000.0])
+    study._storage.set_trial_system_attr(dead._trial_id, TURN, [1, written])
     begun = time.monotonic()
     assert study.ask(SPACE).params.keys() == SPACE.keys()
     assert time.monotonic() - begun >= 2.0  # it was waited for, as long as a turn may take
+    assert study.trials[dead.number].system_attrs[POINT] == {}
+    study.sampler = sampler()
+    begun = time.monotonic()
+    study.ask(SPACE)
+    assert time.monotonic() - begun < 2.0
+
+
+def test_who_shows_a_sign_of_life_is_waited_for(monkeypatch):
+    """A turn longer than the longest is no reason to be passed over while the ticket changes."""
+    monkeypatch.setattr("glasses.optuna.turns._LONGEST_TURN", 1.0)
+    study = optuna.create_study(sampler=sampler())
+    early, mine = study.ask(), study.ask()
+    ended = []
+
+    def decide():
+        study.sampler.sample_relative(study, study.trials[mine.number], SPACE)
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=decide)
+    for refreshed in range(8):
+        study._storage.set_trial_system_attr(early._trial_id, TURN, [1, refreshed])
+        if refreshed == 0:
+            thread.start()
+        time.sleep(0.25)
+    released = time.monotonic()
+    study._storage.set_trial_system_attr(early._trial_id, POINT, {})
+    thread.join(timeout=20)
+    assert ended[0] > released
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6], ids=["back", "forward"])
+def test_a_clock_that_is_set_makes_no_running_trial_stale(monkeypatch, jump):
+    """A start is compared with the calendar once; from then on the process's own clock counts."""
+    clock = SimpleNamespace(wall=datetime(2026, 1, 1), own=0.0)
+    monkeypatch.setattr("glasses.optuna.sampler.datetime", SimpleNamespace(now=lambda: clock.wall))
+    monkeypatch.setattr("glasses.optuna.liveness.monotonic", lambda: clock.own)
+    study = optuna.create_study(sampler=sampler(stale_after=100.0))
+    running = create_trial(state=TrialState.RUNNING, params={"x": 0.9, "k": 9}, distributions=SPACE)
+    running.datetime_start = clock.wall - timedelta(seconds=40)
+    future = create_trial(state=TrialState.RUNNING, params={"x": 0.2, "k": 2}, distributions=SPACE)
+    future.datetime_start = clock.wall + timedelta(days=9999)
+    study.add_trials([running, future])
+
+    def pending():
+        return [each["x"] for each in study.sampler.optimizer(study).pending]
+
+    assert pending() == [0.9, 0.2]
+    clock.wall += timedelta(seconds=jump)
+    clock.own += 50.0
+    assert pending() == [0.9, 0.2]
+    clock.own += 20.0
+    assert pending() == [0.2]
+    clock.own += 40.0
+    assert pending() == []
 
 
 def test_pickles_and_stays_itself():
-    study = optuna.create_study(sampler=pickle.loads(pickle.dumps(sampler())))
+    used = sampler()
+    optuna.create_study(sampler=used).optimize(objective, n_trials=2)
+    study = optuna.create_study(sampler=pickle.loads(pickle.dumps(used)))
+    assert study.sampler._ages._seen == {}  # the clock of another process means nothing here
     study.optimize(objective, n_trials=6)
     other = optuna.create_study(sampler=sampler())
     other.sampler.reseed_rng()

@@ -111,11 +111,14 @@ class StoredStudy:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def _direction(self) -> StudyDirection:
+        return StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
+
     def _open(self, storage: PatientStorage, writing: bool) -> optuna.Study:
-        direction = StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
         try:
             study = optuna.load_study(study_name=self.file.name, storage=storage, sampler=_UNUSED)
-            if study.direction == direction or not writing or study.get_trials(deepcopy=False):
+            if study.directions == [self._direction] or not writing or study.get_trials(deepcopy=False):
                 return study
             optuna.delete_study(study_name=self.file.name, storage=storage)  # nothing was tried yet
         except KeyError:
@@ -123,13 +126,13 @@ class StoredStudy:
                 words = f"There is no study {self.file.name!r} in the database yet: nothing has been evaluated."
                 raise NothingYetError(words) from None
         try:
-            return optuna.create_study(study_name=self.file.name, storage=storage, sampler=_UNUSED, direction=direction)
+            return optuna.create_study(study_name=self.file.name, storage=storage, sampler=_UNUSED, direction=self._direction)
         except DuplicatedStudyError:  # another worker was faster
             return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_UNUSED)
 
     def _check_same_study(self) -> None:
         """The file and the database must mean the same study; ranges and the budget may change, kinds may not."""
-        if (self.study.direction == StudyDirection.MAXIMIZE) != self.file.maximize:
+        if self.study.directions != [self._direction]:
             raise ValueError(f"The stored study {self.file.name!r} has the other direction: give this one another name.")
         for trial in self.trials():
             for name, stored in trial.distributions.items():
