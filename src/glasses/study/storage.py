@@ -39,7 +39,7 @@ _REMEDY = "restore a copy of it, or give storage another address"
 
 
 class UnreachableError(ValueError):
-    """The database cannot be opened, or stayed out of reach for too long."""
+    """The database cannot be opened, is damaged, cannot be written, or stayed out of reach for too long."""
 
 
 class NothingYetError(ValueError):
