@@ -153,8 +153,8 @@ def study(repeats=7):
 
     import glasses
     from glasses.study.file import read_study
-    from glasses.study.stored import StoredStudy
     from glasses.study.objective import Evaluation
+    from glasses.study.stored import StoredStudy
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}

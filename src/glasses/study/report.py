@@ -61,13 +61,13 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "stop": None,
     }
     if plan and complete:
-        place = _place(stored, trials)
-        found = _recall(place)
+        kept = _summary_file(stored, trials)
+        found = _recall(kept)
         if found is None:
             optimizer = stored.optimizer()
             found = _model(optimizer, -1.0 if file.maximize else 1.0)
             found["stop"] = file.stop.reason(optimizer) if file.stop is not None and report["left"] else None
-            _remember(place, found)
+            _remember(kept, found)
         report.update(found)
     return report
 
@@ -91,7 +91,7 @@ def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
     return report
 
 
-def _place(stored: StoredStudy, trials: list[FrozenTrial]) -> Path | None:
+def _summary_file(stored: StoredStudy, trials: list[FrozenTrial]) -> Path | None:
     """The file that remembers what the model says of exactly these trials, this study file and this code."""
     folder = cache_folder()
     if folder is None:
@@ -106,25 +106,31 @@ def _place(stored: StoredStudy, trials: list[FrozenTrial]) -> Path | None:
     return folder / "summaries" / f"{digest.hexdigest()[:32]}.json"
 
 
-def _recall(place: Path | None) -> dict[str, Any] | None:
+def _recall(kept: Path | None) -> dict[str, Any] | None:
     try:
-        found = json.loads(place.read_text(encoding="utf-8")) if place is not None else None
+        found = json.loads(kept.read_text(encoding="utf-8")) if kept is not None else None
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 
 
-def _remember(place: Path | None, found: dict[str, Any]) -> None:
-    if place is None:
+def _remember(kept: Path | None, found: dict[str, Any]) -> None:
+    if kept is None:
         return
     try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False, encoding="utf-8") as file:
-            json.dump(found, file)
-        os.replace(file.name, place)
-        for old in sorted(place.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_REMEMBERED]:
+        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as file:
+            written = Path(file.name)
+            try:
+                json.dump(found, file)
+                file.flush()
+                os.replace(written, kept)
+            except OSError:
+                written.unlink(missing_ok=True)
+                raise
+        for old in sorted(kept.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_REMEMBERED]:
             old.unlink()
-    except OSError:  # a read-only home: it is computed again next time
+    except OSError:  # a read-only home or a full disk: it is computed again next time
         return
 
 

@@ -12,14 +12,13 @@ import sqlite3
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy
-from optuna.exceptions import DuplicatedStudyError, ExperimentalWarning, StorageInternalError, UpdateFinishedTrialError
+from optuna.exceptions import DuplicatedStudyError, StorageInternalError, UpdateFinishedTrialError
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     DatabaseError,
@@ -130,9 +129,7 @@ class PatientStorage(Database):
         settings: dict[str, Any] = {"connect_args": {"timeout": 5.0}} if sqlite else {"pool_pre_ping": True}
         if not sqlite:
             settings["connect_args"] = {"connect_timeout": 5}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            super().__init__(url.render_as_string(hide_password=False), settings, skip_table_creation=not writing)
+        super().__init__(url.render_as_string(hide_password=False), settings, skip_table_creation=not writing)
         if sqlite and writing:
             sqlalchemy.event.listen(self.engine, "connect", _no_implicit_transactions)
             sqlalchemy.event.listen(self.engine, "begin", _take_the_write_lock)

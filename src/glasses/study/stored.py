@@ -56,7 +56,10 @@ _PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"
 
 
 class StoredStudy:
-    """The study of a file. ``writing=False`` only looks."""
+    """The study of a study file, in its database.
+
+    ``writing=False`` only reads. ``patience``: seconds to wait for a database that is out of reach.
+    """
 
     def __init__(self, file: StudyFile, *, writing: bool = True, patience: float = 3600.0) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # what matters of its warnings is said here in other words
