@@ -41,9 +41,7 @@ def decisions(repeats=9):
         "glasses ExpectedLoss (1 step)": ours(glasses.ExpectedLoss()),
         "glasses Glasses (20 steps, open loop)": ours(glasses.Glasses()),
         "glasses TwoStage (20 steps, default)": ours(glasses.TwoStage()),
-        "glasses paper() (20 steps, EP, DIRECT)": lambda X, y, seed: (
-            lambda: decide(None, X, y, 20, seed, preset=glasses.PAPER)
-        ),
+        "glasses paper() (20 steps, EP, DIRECT)": lambda X, y, seed: lambda: decide(None, X, y, 20, seed, preset=glasses.PAPER),
         "BoTorch LogEI, defaults (1 step)": peer("botorch-logei"),
         "BoTorch LogEI, noise fixed (1 step)": peer("botorch-logei-exact"),
         "Optuna GPSampler (1 step)": peer("optuna-gp"),
@@ -155,8 +153,8 @@ def study(repeats=7):
 
     import glasses
     from glasses.study.file import read_study
-    from glasses.study.keeper import Keeper
     from glasses.study.objective import Evaluation
+    from glasses.study.stored import StoredStudy
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
@@ -188,11 +186,11 @@ def study(repeats=7):
             'c = { type = "int", low = 1, high = 20 }\nd = { choices = ["u", "v", "w"] }\n'
         )
         rng = np.random.default_rng(0)
-        with Keeper(read_study(path)) as keeper:
+        with StoredStudy(read_study(path)) as stored:
             for _ in range(1000):
                 a, b, c, d = rng.random(), rng.random(), int(rng.integers(1, 21)), "uvw"[rng.integers(3)]
                 value = (a - 0.3) ** 2 + (b - 0.6) ** 2 + 0.01 * c + 0.1 * "uvw".index(d) + 0.05 * rng.standard_normal()
-                keeper.add({"a": a, "b": b, "c": c, "d": d}, Evaluation(float(value)))
+                stored.add({"a": a, "b": b, "c": c, "d": d}, Evaluation(float(value)))
 
         def shell(*arguments):
             command = [sys.executable, "-m", "glasses", *map(str, arguments)]
@@ -203,15 +201,15 @@ def study(repeats=7):
         shell("show", path)
         for k in range(3):
             path.write_text(path.read_text() + f"# {k}\n")
-            with Keeper(read_study(path)) as keeper:
-                keeper.add({"a": 0.5, "b": 0.5, "c": 1, "d": "u"}, Evaluation(1.0 + k))
+            with StoredStudy(read_study(path)) as stored:
+                stored.add({"a": 0.5, "b": 0.5, "c": 1, "d": "u"}, Evaluation(1.0 + k))
             found["show, 1,000 trials, model needed"].append(shell("show", path))
             found["show, 1,000 trials, unchanged"].append(shell("show", path))
         small = Path(folder) / "small.toml"
         small.write_text("budget = 45\n[parameters]\nx = [0.0, 1.0]\ny = [0.0, 1.0]\n")
-        with Keeper(read_study(small)) as keeper:
+        with StoredStudy(read_study(small)) as stored:
             for (a, b), value in zip(*data(25, 2, 0), strict=True):
-                keeper.add({"x": float(a), "y": float(b)}, Evaluation(float(value)))
+                stored.add({"x": float(a), "y": float(b)}, Evaluation(float(value)))
         found["ask"], found["tell"] = [], []
         for k in range(4):
             found["ask"].append(shell("ask", small))

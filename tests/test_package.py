@@ -28,7 +28,7 @@ def test_names_are_loaded_when_they_are_used():
     assert {name for names in glasses._HOMES.values() for name in names} == set(glasses.__all__)
     typed = re.findall(r"^    from glasses\.([\w.]+) import (.+)$", Path(glasses.__file__).read_text(), re.MULTILINE)
     assert {module: tuple(names.split(", ")) for module, names in typed} == glasses._HOMES
-    code = "import sys, glasses.cli, glasses.study.keeper; print([m for m in ('jax', 'scipy') if m in sys.modules])"
+    code = "import sys, glasses.cli, glasses.study.stored; print([m for m in ('jax', 'scipy') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"
     code = "import glasses; print(glasses.optuna.GlassesSampler.__name__, glasses.Int(1, 2), 'plot' in dir(glasses))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

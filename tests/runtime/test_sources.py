@@ -122,7 +122,7 @@ assert Path(glasses.__file__).is_relative_to(sys.argv[1]), glasses.__file__
 import glasses.search.multi_start
 from glasses.runtime.sources import digest_of_own_module
 file = Path(glasses.__file__).parent / "gaussian" / "univariate.py"
-file.write_text(file.read_text() + "\n# edited while the process runs\n")
+file.write_text(file.read_text() + "# edited while the process runs")
 print(digest_of_own_module("glasses.search.multi_start"))
 """
 

@@ -109,16 +109,16 @@ def test_asking_for_more_than_a_finite_space_holds(bench, capsys):
 
 def test_the_result_of_a_lost_evaluation_can_still_be_told(bench, capsys):
     from glasses.study.file import read_study
-    from glasses.study.keeper import Keeper
+    from glasses.study.stored import StoredStudy
 
-    with Keeper(read_study(bench)) as keeper:
-        trial = keeper.claim()
-        keeper.point(trial)
-        keeper.give_back(trial)
+    with StoredStudy(read_study(bench)) as stored:
+        trial = stored.claim()
+        stored.point(trial)
+        stored.give_back(trial)
     assert "Stored: trial 0. 11 of 12 left" in glasses(capsys, "tell", bench, "--trial", "0", "0.5")
     rows = list(csv.DictReader(io.StringIO(glasses(capsys, "export", bench))))
     assert [row["state"] for row in rows] == ["lost", "complete"]
-    assert rows[1]["also_late_result_of"] == "0"
+    assert rows[1]["glasses:late_result_of"] == "0"
 
 
 def test_a_value_between_two_steps_is_refused_before_anything_is_stored(bench, capsys, tmp_path):

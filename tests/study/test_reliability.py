@@ -18,14 +18,14 @@ import pytest
 from children import default_signals, start_child
 from optuna.trial import TrialState
 
-from glasses.optuna.sampler import LOST
+from glasses.optuna.trials import LOST
 from glasses.study.file import read_study
-from glasses.study.keeper import Keeper
 from glasses.study.storage import NothingYetError
+from glasses.study.stored import StoredStudy
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["glasses.study.worker", "glasses.study.keeper", "glasses.study.file", "sqlalchemy.dialects.sqlite"]
+    ["glasses.study.worker", "glasses.study.stored", "glasses.study.file", "sqlalchemy.dialects.sqlite"]
 )
 
 
@@ -39,7 +39,7 @@ def worker(path, out=None):
     from glasses.study.worker import prepared, work
 
     file = read_study(path)
-    sys.exit(work(Keeper(file), prepared(file), again="glasses run"))
+    sys.exit(work(StoredStudy(file), prepared(file), again="glasses run"))
 
 
 def start(path, out=None):
@@ -50,21 +50,22 @@ def start(path, out=None):
 
 def diary(path):
     file = path.with_name("diary")
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""  # the last line may be half written
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def audit(path, kills):
-    """The books against the diary; what was found."""
-    with Keeper(read_study(path), writing=False) as keeper:
-        trials, places = keeper.trials(), keeper.places()
+    """The database against the diary; what was found."""
+    with StoredStudy(read_study(path), writing=False) as stored:
+        trials, counted = stored.trials(), stored.counted()
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     lost = [trial for trial in trials if LOST in trial.system_attrs]
-    assert len(complete) == keeper.file.budget
+    assert len(complete) == stored.file.budget
     assert not [trial for trial in trials if trial.state == TrialState.RUNNING]
     assert all(trial.state == TrialState.FAIL for trial in lost)
     assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.FAIL, TrialState.WAITING}
     spare = [trial for trial in trials if trial.state == TrialState.WAITING]
-    assert len(places) - len(spare) == keeper.file.budget  # what is still waiting lies beyond the budget
+    assert len(counted) - len(spare) == stored.file.budget  # what is still waiting lies beyond the budget
 
     stored = {json.dumps(trial.params, sort_keys=True): trial.value for trial in complete}
     assert len(stored) == len(complete), "a configuration was evaluated twice"
@@ -140,8 +141,8 @@ def finished_in(path):
 
 
 def trials_of(path):
-    with Keeper(read_study(path), writing=False) as keeper:
-        return keeper.trials()
+    with StoredStudy(read_study(path), writing=False) as stored:
+        return stored.trials()
 
 
 def test_a_database_that_goes_away_for_ten_seconds(make_study, postgres):
@@ -286,26 +287,26 @@ def test_an_abandoned_evaluation_is_queued_again(make_study, how):
 
 
 def test_a_claim_is_one_workers_alone(make_study, storage):
-    """Threads of several keepers fight for 40 places."""
+    """Threads with several connections compete for 40 trials."""
     path = make_study(40, **storage)
-    keepers = [Keeper(read_study(path)) for _ in range(4)]
+    studies = [StoredStudy(read_study(path)) for _ in range(4)]
     taken, errors = [], []
 
-    def grab(keeper):
+    def grab(stored):
         try:
-            while (trial := keeper.claim()) is not None:
+            while (trial := stored.claim()) is not None:
                 taken.append(trial.number)
         except Exception as error:  # a thread's error must reach the test
             errors.append(error)
 
-    threads = [threading.Thread(target=grab, args=(keeper,)) for keeper in keepers for _ in range(2)]
+    threads = [threading.Thread(target=grab, args=(stored,)) for stored in studies for _ in range(2)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
     assert errors == []
     assert len(taken) == len(set(taken)) == 40
-    numbers = [trial.number for trial in keepers[0].trials()]
-    for keeper in keepers:
-        keeper.close()
+    numbers = [trial.number for trial in studies[0].trials()]
+    for stored in studies:
+        stored.close()
     assert numbers == sorted(set(numbers))

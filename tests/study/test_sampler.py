@@ -2,11 +2,8 @@
 
 import itertools
 import pickle
-import subprocess
-import sys
-import threading
-import time
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import optuna
 import pytest
@@ -16,7 +13,9 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 from glasses import ExpectedLoss, NoGain, Optimizer, Price, Target
-from glasses.optuna.sampler import LOST, POINT, TURN, GlassesSampler, StopWhen, distribution_of, parameter_of
+from glasses.optuna.distributions import distribution_of, parameter_of
+from glasses.optuna.sampler import GlassesSampler, StopWhen
+from glasses.optuna.trials import LOST
 from glasses.search import MultiStart
 from glasses.space.parameters import Choice, Float, Int
 
@@ -80,6 +79,32 @@ def test_running_trials_are_pending_until_they_are_stale():
     assert study.sampler.optimizer(study).pending == [trial.params]
     patient = sampler(stale_after=24 * 3600.0)
     assert patient.optimizer(study).pending == [trial.params, {"x": 0.9, "k": 9}]
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6], ids=["back", "forward"])
+def test_a_clock_that_is_set_makes_no_running_trial_stale(monkeypatch, jump):
+    """A start is compared with the calendar once; from then on the process's own clock counts."""
+    clock = SimpleNamespace(wall=datetime(2026, 1, 1), own=0.0)
+    monkeypatch.setattr("glasses.optuna.sampler.datetime", SimpleNamespace(now=lambda: clock.wall))
+    monkeypatch.setattr("glasses.optuna.liveness.monotonic", lambda: clock.own)
+    study = optuna.create_study(sampler=sampler(stale_after=100.0))
+    running = create_trial(state=TrialState.RUNNING, params={"x": 0.9, "k": 9}, distributions=SPACE)
+    running.datetime_start = clock.wall - timedelta(seconds=40)
+    future = create_trial(state=TrialState.RUNNING, params={"x": 0.2, "k": 2}, distributions=SPACE)
+    future.datetime_start = clock.wall + timedelta(days=9999)
+    study.add_trials([running, future])
+
+    def pending():
+        return [each["x"] for each in study.sampler.optimizer(study).pending]
+
+    assert pending() == [0.9, 0.2]
+    clock.wall += timedelta(seconds=jump)
+    clock.own += 50.0
+    assert pending() == [0.9, 0.2]
+    clock.own += 20.0
+    assert pending() == [0.2]
+    clock.own += 40.0
+    assert pending() == []
 
 
 def test_queued_trials_are_pending_too():
@@ -162,61 +187,11 @@ def test_every_storage_of_optunas(tmp_path, request):
     assert len(found[0]) == 8
 
 
-def test_two_processes_decide_in_turn(tmp_path):
-    """The bakery over a storage: each of two processes sees the other's points."""
-    url = f"sqlite:///{tmp_path / 'study.db'}"
-    optuna.create_study(study_name="s", storage=url)
-    code = f"""
-import optuna
-from optuna.distributions import IntDistribution
-from glasses.optuna.sampler import GlassesSampler
-space = {{"a": IntDistribution(0, 4), "b": IntDistribution(0, 4)}}
-sampler = GlassesSampler(budget=24, seed=1, n_initial=24, search_space=space)
-study = optuna.load_study(study_name="s", storage={url!r}, sampler=sampler)
-for _ in range(12):
-    trial = study.ask(space)
-    study.tell(trial, sum(trial.params.values()))
-"""
-    running = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) for _ in range(2)]
-    assert [each.wait(timeout=120) for each in running] == [0, 0]
-    points = [tuple(trial.params.values()) for trial in optuna.load_study(study_name="s", storage=url).trials]
-    assert len(points) == len(set(points)) == 24
-
-
-def test_a_ticket_waits_for_earlier_ones_only():
-    study = optuna.create_study(sampler=sampler())
-    early, mine, late = (study.ask() for _ in range(3))
-    order = []
-    study._storage.set_trial_system_attr(early._trial_id, TURN, [1, time.time()])
-
-    def decide():
-        study.sampler.sample_relative(study, study.trials[mine.number], SPACE)
-        order.append("mine")
-
-    thread = threading.Thread(target=decide)
-    thread.start()
-    while study.trials[mine.number].system_attrs.get(TURN, [0])[0] == 0:
-        time.sleep(0.01)
-    assert study.trials[mine.number].system_attrs[TURN][0] == 2
-    study._storage.set_trial_system_attr(late._trial_id, TURN, [3, time.time()])
-    order.append("early")
-    study._storage.set_trial_system_attr(early._trial_id, POINT, {})
-    thread.join(timeout=20)
-    assert order == ["early", "mine"]
-
-
-def test_a_turn_that_never_ends_is_passed_over(monkeypatch):
-    monkeypatch.setattr("glasses.optuna._LONGEST_TURN", 2.0)
-    study = optuna.create_study(sampler=sampler())
-    dead = study.ask()
-    study._storage.set_trial_system_attr(dead._trial_id, TURN, [1, time.time() - 1000.0])
-    begun = time.monotonic()
-    assert study.ask(SPACE).params.keys() == SPACE.keys()
-    assert time.monotonic() - begun >= 2.0  # it was waited for, as long as a turn may take
-
-
 def test_pickles_and_stays_itself():
-    study = optuna.create_study(sampler=pickle.loads(pickle.dumps(sampler())))
+    used = sampler()
+    optuna.create_study(sampler=used).optimize(objective, n_trials=2)
+    study = optuna.create_study(sampler=pickle.loads(pickle.dumps(used)))
+    assert study.sampler._ages._seen == {}  # the clock of another process means nothing here
     study.optimize(objective, n_trials=6)
     other = optuna.create_study(sampler=sampler())
     other.sampler.reseed_rng()

@@ -75,13 +75,13 @@ def test_a_study_stops_when_its_criterion_says_so(line, capsys):
 def test_a_worker_that_would_stop_waits_for_the_others(line, capsys, monkeypatch):
     """One evaluation is under way elsewhere: its result is awaited, and here it changes the mind of nobody."""
     from glasses.study.file import read_study
-    from glasses.study.keeper import Keeper
     from glasses.study.objective import Evaluation
+    from glasses.study.stored import StoredStudy
     from glasses.study.worker import _Stop
 
     path = line[0]("[stop]\nprice = 1e6")
     glasses(capsys, "run", path, "--most", "3")
-    with Keeper(read_study(path)) as other:
+    with StoredStudy(read_study(path)) as other:
         trial = other.claim()
         params = other.point(trial)
         waits = []

@@ -13,11 +13,12 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.sampler import is_lost
+from glasses.optuna.distributions import internal
+from glasses.optuna.trials import is_lost
 from glasses.space.parameters import Choice
 from glasses.space.space import Space
-from glasses.study.keeper import Keeper
 from glasses.study.objective import Evaluation
+from glasses.study.stored import StoredStudy
 from glasses.study.worker import Alive
 
 _FAILED = ("failed", "fail", "nan", "inf", "-inf", "+inf")
@@ -32,58 +33,58 @@ class Told:
     params: dict[str, Any]
 
 
-def ask(keeper: Keeper, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
+def ask(stored: StoredStudy, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
     """The next experiments."""
-    keeper.reap()  # places of those who were interrupted before they had decided
-    left = keeper.left()
+    stored.free(count)
+    left = stored.left()
     if count < 1:
         raise ValueError(f"-n must be at least 1, got {count}.")
     if count > left:
-        running = sum(each.state == TrialState.RUNNING for each in keeper.trials())
+        running = sum(each.state == TrialState.RUNNING for each in stored.trials())
         raise ValueError(
-            f"{count} asked but {left} of {keeper.file.budget} evaluations are left ({running} under way): tell results first, "
-            f"or raise budget in {keeper.file.path}."
+            f"{count} asked but {left} of {stored.file.budget} evaluations are left ({running} under way): tell results first, "
+            f"or raise budget in {stored.file.path}."
         )
     experiments: list[tuple[FrozenTrial, dict[str, Any]]] = []
     while len(experiments) < count:
-        trial = keeper.claim(by_hand=True)
+        trial = stored.claim(by_hand=True)
         if trial is None:
             break  # other workers took the rest meanwhile
         try:
-            with Alive(keeper, trial):
-                params = keeper.point(trial)
+            with Alive(stored, trial):
+                params = stored.point(trial)
         except ExhaustedError:
             if experiments:
                 break
             raise
         except BaseException:
-            keeper.give_back(trial)
+            stored.give_back(trial)
             raise
         if params is not None:
             experiments.append((trial, params))
     return experiments
 
 
-def check(keeper: Keeper, outcome: Evaluation, trial: int | None, point: Mapping[str, str] | None) -> Told:
+def check(stored: StoredStudy, outcome: Evaluation, trial: int | None, point: Mapping[str, str] | None) -> Told:
     """One result, checked against the study: of an open trial, or of a point given by the texts of its values."""
     if trial is not None and point:
         raise ValueError("Give either --trial or --at, not both: a trial already has its point.")
     if point:
-        told = Told(outcome, None, _point(keeper, point, "--at"))
-        _check_budget(keeper, [told])
+        told = Told(outcome, None, _point(stored, point, "--at"))
+        _check_budget(stored, [told])
         return told
-    found = _open_trial(keeper, trial)
+    found = _open_trial(stored, trial)
     return Told(outcome, found, dict(found.params))
 
 
-def check_csv(keeper: Keeper, path: Path) -> tuple[list[Told], int, int]:
+def check_csv(stored: StoredStudy, path: Path) -> tuple[list[Told], int, int]:
     """The results of a file, all of them checked; how many rows had no value yet, and how many were told before."""
     rows = _rows(path)
-    names = list(keeper.distributions)
+    names = list(stored.distributions)
     told, blank, known = [], 0, 0
-    open_trials = {each.number: each for each in keeper.trials() if each.state == TrialState.RUNNING}
-    finished = {each.number: each for each in keeper.trials() if each.state.is_finished() and not is_lost(each)}
-    open_trials |= {each.number: each for each in keeper.trials() if is_lost(each) and each.params}
+    open_trials = {each.number: each for each in stored.trials() if each.state == TrialState.RUNNING}
+    finished = {each.number: each for each in stored.trials() if each.state.is_finished() and not is_lost(each)}
+    open_trials |= {each.number: each for each in stored.trials() if is_lost(each) and each.params}
     for line, row in rows:
         place = f"{path}, line {line}"
         if not row["value"].strip() and not row.get("failed", "").strip():
@@ -103,29 +104,29 @@ def check_csv(keeper: Keeper, path: Path) -> tuple[list[Told], int, int]:
                 trial = open_trials.pop(number)
                 told.append(Told(outcome, trial, dict(trial.params)))
             else:
-                told.append(Told(outcome, None, _point(keeper, {name: row.get(name, "") for name in names}, "")))
+                told.append(Told(outcome, None, _point(stored, {name: row.get(name, "") for name in names}, "")))
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
-    _check_budget(keeper, told)
+    _check_budget(stored, told)
     return told, blank, known
 
 
-def store(keeper: Keeper, told: list[Told]) -> list[int]:
+def store(stored: StoredStudy, told: list[Told]) -> list[int]:
     """Store checked results; the numbers of their trials."""
     numbers = []
     for each in told:
         if each.trial is None:
-            numbers.append(keeper.add(each.params, each.outcome))
+            numbers.append(stored.add(each.params, each.outcome))
         else:
-            keeper.finish(each.trial, each.outcome, each.params)
+            stored.finish(each.trial, each.outcome, each.params)
             numbers.append(each.trial.number)
     return numbers
 
 
-def ask_for_results(keeper: Keeper, read: Callable[[str], str]) -> list[Told]:
+def ask_for_results(stored: StoredStudy, read: Callable[[str], str]) -> list[Told]:
     """Results typed in, one by one; an empty answer leaves that trial open."""
     told = []
-    for trial in keeper.trials():
+    for trial in stored.trials():
         if trial.state == TrialState.RUNNING and trial.params:
             point = ", ".join(f"{name}={value}" for name, value in trial.params.items())
             answer = read(f"trial {trial.number} ({point}): ").strip()
@@ -134,8 +135,8 @@ def ask_for_results(keeper: Keeper, read: Callable[[str], str]) -> list[Told]:
     return told
 
 
-def _open_trial(keeper: Keeper, number: int | None) -> FrozenTrial:
-    running = [each for each in keeper.trials() if each.state == TrialState.RUNNING and each.params]
+def _open_trial(stored: StoredStudy, number: int | None) -> FrozenTrial:
+    running = [each for each in stored.trials() if each.state == TrialState.RUNNING and each.params]
     if number is None:
         if len(running) != 1:
             numbers = ", ".join(str(each.number) for each in running)
@@ -148,8 +149,8 @@ def _open_trial(keeper: Keeper, number: int | None) -> FrozenTrial:
     for each in running:
         if each.number == number:
             return each
-    every = {each.number: each for each in keeper.trials()}
-    if number in every and is_lost(every[number]) and every[number].params.keys() == keeper.distributions.keys():
+    every = {each.number: each for each in stored.trials()}
+    if number in every and is_lost(every[number]) and every[number].params.keys() == stored.distributions.keys():
         return every[number]  # taken for lost, and here is its result after all
     if number in every and every[number].state.is_finished():
         raise ValueError(f"Trial {number} was told before ({every[number].value}): results are not overwritten.")
@@ -175,22 +176,22 @@ def outcome_of(result: str | None, failed: bool) -> Evaluation:
     return Evaluation(value)
 
 
-def _point(keeper: Keeper, given: Mapping[str, str], what: str) -> dict[str, Any]:
+def _point(stored: StoredStudy, given: Mapping[str, str], what: str) -> dict[str, Any]:
     """A configuration from its texts."""
     values = {}
     for name, text in given.items():
-        parameter = keeper.file.parameters.get(name)
+        parameter = stored.file.parameters.get(name)
         if isinstance(parameter, Choice):
             matches = [each for each in parameter.values if _means(text, each)]
             values[name] = matches[0] if matches else text
         else:
             values[name] = _maybe_number(text)
-    space = Space(keeper.file.parameters)
+    space = Space(stored.file.parameters)
     raw, _ = space.read(values, what or "the point")
     point = dict(space.form(raw[0]))
     for name, value in point.items():
-        if not keeper.distributions[name]._contains(keeper.distributions[name].to_internal_repr(value)):
-            raise ValueError(f"{name} = {value} lies between two steps of {keeper.file.parameters[name]}: give the nearest.")
+        if not internal({name: value}, {name: stored.distributions[name]}):
+            raise ValueError(f"{name} = {value} lies between two steps of {stored.file.parameters[name]}: give the nearest.")
     return point
 
 
@@ -208,12 +209,12 @@ def _means(text: str, choice: Any) -> bool:
     return text == choice if isinstance(choice, str) else text.strip() == str(choice)
 
 
-def _check_budget(keeper: Keeper, told: list[Told]) -> None:
-    more = sum(each.trial is None and (each.outcome.value is not None or keeper.file.count_failures) for each in told)
-    if more > keeper.left():
+def _check_budget(stored: StoredStudy, told: list[Told]) -> None:
+    more = sum(each.trial is None and (each.outcome.value is not None or stored.file.count_failures) for each in told)
+    if more > stored.left():
         raise ValueError(
-            f"These are {more} evaluations that nobody asked for, but {keeper.left()} of {keeper.file.budget} are left: raise "
-            f"budget in {keeper.file.path} first."
+            f"These are {more} evaluations that nobody asked for, but {stored.left()} of {stored.file.budget} are left: raise "
+            f"budget in {stored.file.path} first."
         )
 
 

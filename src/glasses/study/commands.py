@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glasses.study.keeper import Keeper
+    from glasses.study.stored import StoredStudy
 
 _NEGATIVE = re.compile(r"^-(\d|\.\d|inf|nan)")  # -1e-3 is a value and not an option
 
@@ -124,19 +124,21 @@ def _format(parser: argparse.ArgumentParser, *kinds: str) -> None:
     parser.add_argument("--format", choices=kinds, default=kinds[0], help=f"default: {kinds[0]}")
 
 
-def _keeper(options: argparse.Namespace, *, writing: bool, patience: float = 30.0) -> Keeper:
+def _stored(options: argparse.Namespace, *, writing: bool, patience: float = 30.0) -> StoredStudy:
     from glasses.study.file import read_study
-    from glasses.study.keeper import Keeper
+    from glasses.study.stored import StoredStudy
 
-    return Keeper(read_study(options.file), writing=writing, patience=patience)
+    return StoredStudy(read_study(options.file), writing=writing, patience=patience)
 
 
-def _on_study(action: Callable[[Keeper, argparse.Namespace], None], *, writing: bool) -> Callable[[argparse.Namespace], None]:
+def _on_study(
+    action: Callable[[StoredStudy, argparse.Namespace], None], *, writing: bool
+) -> Callable[[argparse.Namespace], None]:
     """The action on the study of the file."""
 
     def act(options: argparse.Namespace) -> None:
-        with _keeper(options, writing=writing) as keeper:
-            action(keeper, options)
+        with _stored(options, writing=writing) as stored:
+            action(stored, options)
 
     return act
 
@@ -158,21 +160,21 @@ def _run(options: argparse.Namespace) -> int:
     if not options.patience >= 0:
         raise ValueError(f"--patience must be at least 0 seconds, got {options.patience:g}.")
     evaluate = prepared(read_study(options.file))
-    with _keeper(options, writing=True, patience=options.patience) as keeper:
-        return work(keeper, evaluate, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
+    with _stored(options, writing=True, patience=options.patience) as stored:
+        return work(stored, evaluate, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
 
 
-def _ask(keeper: Keeper, options: argparse.Namespace) -> None:
+def _ask(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.study import by_hand, report
 
-    experiments = by_hand.ask(keeper, options.n)
+    experiments = by_hand.ask(stored, options.n)
     if options.format == "json":
         print(report.as_json([{"trial": trial.number, "params": params} for trial, params in experiments]))
         return
-    names = list(keeper.distributions)
+    names = list(stored.distributions)
     print(report.table(["trial", *names], [[str(t.number), *(report.shown(p[n]) for n in names)] for t, p in experiments]))
     number = experiments[0][0].number if len(experiments) == 1 else "N"
-    left = f"{keeper.left()} of {keeper.file.budget} left after this"
+    left = f"{stored.left()} of {stored.file.budget} left after this"
     print(f"\nThen: glasses tell {shlex.quote(str(options.file))} --trial {number} VALUE     ({left})")
 
 
@@ -187,19 +189,19 @@ def _tell(options: argparse.Namespace) -> None:
         raise ValueError("A value is missing: type the number that was measured, or --failed.")
     outcome = by_hand.outcome_of(options.value, options.failed) if given else None
     point = _pairs(options.at)
-    with _keeper(options, writing=True) as keeper:
+    with _stored(options, writing=True) as stored:
         blank = known = 0
         if options.csv is not None:
-            told, blank, known = by_hand.check_csv(keeper, options.csv)
+            told, blank, known = by_hand.check_csv(stored, options.csv)
         elif outcome is None:
-            told = by_hand.ask_for_results(keeper, input)
+            told = by_hand.ask_for_results(stored, input)
         else:
-            told = [by_hand.check(keeper, outcome, options.trial, point)]
-        numbers = by_hand.store(keeper, told)
-        left = f"{keeper.left()} of {keeper.file.budget} left."
-    stored = f"Stored: {', '.join(f'trial {number}' for number in numbers)}." if numbers else "Nothing to store."
+            told = [by_hand.check(stored, outcome, options.trial, point)]
+        numbers = by_hand.store(stored, told)
+        left = f"{stored.left()} of {stored.file.budget} left."
+    said = f"Stored: {', '.join(f'trial {number}' for number in numbers)}." if numbers else "Nothing to store."
     notes = ((blank, "had no value yet"), (known, "were told before"))
-    print(" ".join([stored, *(f"{count} rows {why}." for count, why in notes if count), left]))
+    print(" ".join([said, *(f"{count} rows {why}." for count, why in notes if count), left]))
 
 
 def _pairs(given: list[str] | None) -> dict[str, str] | None:
@@ -214,21 +216,21 @@ def _pairs(given: list[str] | None) -> dict[str, str] | None:
     return point
 
 
-def _show(keeper: Keeper, options: argparse.Namespace) -> None:
+def _show(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.study import report
 
-    found = report.summary(keeper, plan=not options.no_plan)
-    print(report.as_json(found) if options.format == "json" else report.as_text(found, list(keeper.distributions)))
+    found = report.summary(stored, plan=not options.no_plan)
+    print(report.as_json(found) if options.format == "json" else report.as_text(found, list(stored.distributions)))
 
 
-def _forecast(keeper: Keeper, options: argparse.Namespace) -> None:
+def _forecast(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.plot import draw_forecast
     from glasses.study import forecast, report
     from glasses.study.objective import printable
 
-    found, data = forecast.forecast_of(keeper, options.steps)
+    found, data = forecast.forecast_of(stored, options.steps)
     if options.out is not None:
-        title = f"{printable(keeper.file.name)}: what {len(data.k)} more evaluations are expected to buy"
+        title = f"{printable(stored.file.name)}: what {len(data.k)} more evaluations are expected to buy"
         with _drawing(options.out):
             draw_forecast(data, options.out, title)
     print(report.as_json(found) if options.format == "json" else forecast.as_text(found))
@@ -245,30 +247,30 @@ def _drawing(out: Path) -> Iterator[None]:
         raise ValueError(f"{out} cannot be drawn: {str(error).rstrip('.')}.") from None
 
 
-def _plot(keeper: Keeper, options: argparse.Namespace) -> None:
+def _plot(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.loop.ledger import ExhaustedError
     from glasses.plot import draw_overview, overview_data
     from glasses.study.objective import printable
 
-    optimizer = keeper.optimizer()
+    optimizer = stored.optimizer()
     plan = None
     if optimizer.remaining and optimizer.values:
         try:
             plan = optimizer.plan()
         except ExhaustedError:
             plan = None
-    data = overview_data(optimizer, plan, maximize=keeper.file.maximize)
+    data = overview_data(optimizer, plan, maximize=stored.file.maximize)
     out = options.out or options.file.with_suffix(".png")
     with _drawing(out):
-        draw_overview(data, out, f"{printable(keeper.file.name)}: {len(data.values)} of {keeper.file.budget} evaluations")
+        draw_overview(data, out, f"{printable(stored.file.name)}: {len(data.values)} of {stored.file.budget} evaluations")
     print(f"Wrote {out}.")
 
 
-def _export(keeper: Keeper, options: argparse.Namespace) -> None:
+def _export(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.study import report
     from glasses.study.objective import printable
 
-    rows = report.rows_of(keeper)
+    rows = report.rows_of(stored)
     text = report.as_csv(rows) if options.format == "csv" else report.as_json(rows) + "\n"
     if options.out is None:
         on_screen = sys.stdout.isatty()  # a terminal would obey what somebody put into a value

@@ -169,6 +169,8 @@ class _Reader:
         return Price(value) if key == "price" else Target(value, maximize)
 
     def _storage(self) -> str:
+        from glasses.study.storage import sqlite_address
+
         given = self.top.get("storage", f"sqlite:///{self.path.stem}.db")
         remedy = 'expected "sqlite:///FILE.db" or "postgresql://USER@HOST/DATABASE"'
         if not isinstance(given, str) or not given.isprintable():
@@ -177,7 +179,7 @@ class _Reader:
             path = (self.path.parent / given.removeprefix("sqlite:///")).resolve()
             if "?" in str(path):
                 self.file.refuse("storage", f"a path with ? in it cannot be an address, got {str(path)!r}.")
-            return f"sqlite:///{path}"
+            return sqlite_address(path)
         if re.match(r"postgresql(\+psycopg)?://.", given):
             return given
         return self.file.refuse("storage", f"{remedy}, got {re.sub(r'//[^@]*@', '//...@', given)!r}.")

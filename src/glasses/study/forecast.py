@@ -7,21 +7,21 @@ from typing import Any
 
 from glasses.loop.result import Forecast
 from glasses.plot import ForecastData, forecast_data
-from glasses.study.keeper import Keeper
 from glasses.study.objective import printable
 from glasses.study.report import table
+from glasses.study.stored import StoredStudy
 
 
-def forecast_of(keeper: Keeper, steps: int | None) -> tuple[dict[str, Any], ForecastData]:
+def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any], ForecastData]:
     """The forecast as plain values and as the numbers of its picture."""
-    optimizer, file = keeper.optimizer(), keeper.file
+    optimizer, file = stored.optimizer(), stored.file
     forecast: Forecast = optimizer.forecast(steps)
     data = forecast_data(forecast, maximize=file.maximize)
     report = {
         "name": file.name,
         "direction": "maximize" if file.maximize else "minimize",
         "budget": file.budget,
-        "left": keeper.left(),
+        "left": stored.left(),
         "under_way": len(optimizer.pending),
         "best": data.best,
         "clairvoyant": data.clairvoyant,

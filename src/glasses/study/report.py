@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.sampler import REASON, is_lost
+from glasses.optuna.storage import HEARTBEAT
+from glasses.optuna.trials import LATE, REASON, is_lost
 from glasses.runtime.cache import cache_folder
-from glasses.study.keeper import Keeper
 from glasses.study.objective import printable
+from glasses.study.stored import StoredStudy
 
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
@@ -34,9 +35,9 @@ def state_of(trial: FrozenTrial) -> str:
     return trial.state.name.lower()
 
 
-def summary(keeper: Keeper, *, plan: bool = True) -> dict[str, Any]:
+def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     """State, best, recommended and plan of a study."""
-    file, trials = keeper.file, keeper.trials()
+    file, trials = stored.file, stored.trials()
     states = [state_of(trial) for trial in trials]
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
     best = None
@@ -46,11 +47,11 @@ def summary(keeper: Keeper, *, plan: bool = True) -> dict[str, Any]:
         "name": file.name,
         "direction": "maximize" if file.maximize else "minimize",
         "budget": file.budget,
-        "left": keeper.left(),
+        "left": stored.left(),
         **{state: states.count(state) for state in ("complete", "failed", "running", "lost")},
-        "best": None if best is None else {"trial": best.number, "value": best.value, "params": _ordered(keeper, best.params)},
+        "best": None if best is None else {"trial": best.number, "value": best.value, "params": _ordered(stored, best.params)},
         "open": [
-            {"trial": each.number, "params": _ordered(keeper, each.params)}
+            {"trial": each.number, "params": _ordered(stored, each.params)}
             for each in trials
             if each.state == TrialState.RUNNING and each.params
         ],
@@ -60,13 +61,13 @@ def summary(keeper: Keeper, *, plan: bool = True) -> dict[str, Any]:
         "stop": None,
     }
     if plan and complete:
-        place = _place(keeper, trials)
-        found = _recall(place)
+        kept = _summary_file(stored, trials)
+        found = _recall(kept)
         if found is None:
-            optimizer = keeper.optimizer()
+            optimizer = stored.optimizer()
             found = _model(optimizer, -1.0 if file.maximize else 1.0)
             found["stop"] = file.stop.reason(optimizer) if file.stop is not None and report["left"] else None
-            _remember(place, found)
+            _remember(kept, found)
         report.update(found)
     return report
 
@@ -90,39 +91,46 @@ def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
     return report
 
 
-def _place(keeper: Keeper, trials: list[FrozenTrial]) -> Path | None:
+def _summary_file(stored: StoredStudy, trials: list[FrozenTrial]) -> Path | None:
     """The file that remembers what the model says of exactly these trials, this study file and this code."""
     folder = cache_folder()
     if folder is None:
         return None
-    digest = hashlib.sha256(repr(keeper.file).encode())
+    digest = hashlib.sha256(repr(stored.file).encode())
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     for trial in trials:
-        known = (trial.number, trial.state, trial.values, sorted(trial.params.items()), sorted(trial.system_attrs.items()))
+        marks = sorted(item for item in trial.system_attrs.items() if item[0] != HEARTBEAT)
+        known = (trial.number, trial.state, trial.values, sorted(trial.params.items()), marks)
         digest.update(repr(known).encode())
     return folder / "summaries" / f"{digest.hexdigest()[:32]}.json"
 
 
-def _recall(place: Path | None) -> dict[str, Any] | None:
+def _recall(kept: Path | None) -> dict[str, Any] | None:
     try:
-        found = json.loads(place.read_text(encoding="utf-8")) if place is not None else None
+        found = json.loads(kept.read_text(encoding="utf-8")) if kept is not None else None
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 
 
-def _remember(place: Path | None, found: dict[str, Any]) -> None:
-    if place is None:
+def _remember(kept: Path | None, found: dict[str, Any]) -> None:
+    if kept is None:
         return
     try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False, encoding="utf-8") as file:
-            json.dump(found, file)
-        os.replace(file.name, place)
-        for old in sorted(place.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_REMEMBERED]:
+        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as file:
+            written = Path(file.name)
+            try:
+                json.dump(found, file)
+                file.flush()
+                os.replace(written, kept)
+            except OSError:
+                written.unlink(missing_ok=True)
+                raise
+        for old in sorted(kept.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_REMEMBERED]:
             old.unlink()
-    except OSError:  # a read-only home: it is computed again next time
+    except OSError:  # a read-only home or a full disk: it is computed again next time
         return
 
 
@@ -157,29 +165,42 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def rows_of(keeper: Keeper) -> list[dict[str, Any]]:
-    """One row per attempt that began: number, state, parameters, value, times, and what the objective said besides."""
+def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
+    """One row per attempt that began: number, state, parameters, value, times, and what the objective said besides.
+
+    What it said besides is in columns named ``extra:...``; names of parameters hold no colon, so no column has two meanings.
+    """
     rows = []
-    for trial in keeper.trials():
+    for trial in stored.trials():
         if trial.state == TrialState.WAITING:
             continue
         rows.append(
             {
                 "trial": trial.number,
                 "state": state_of(trial),
-                **{name: trial.params.get(name) for name in keeper.distributions},
+                **{name: trial.params.get(name) for name in stored.distributions},
                 "value": trial.value if trial.state == TrialState.COMPLETE else None,
                 "started": None if trial.datetime_start is None else trial.datetime_start.isoformat(timespec="milliseconds"),
                 "finished": None
                 if trial.datetime_complete is None
                 else trial.datetime_complete.isoformat(timespec="milliseconds"),
-                **{
-                    (REASON if key == REASON and trial.state == TrialState.FAIL else f"also_{key}"): value
-                    for key, value in trial.user_attrs.items()
-                },
+                **_remarks(trial),
             }
         )
     return rows
+
+
+def _remarks(trial: FrozenTrial) -> dict[str, Any]:
+    """Why it failed, whose late result it is, and what the objective said besides."""
+    remarks: dict[str, Any] = {}
+    extras = dict(trial.user_attrs)
+    if REASON in trial.system_attrs:
+        remarks["reason"] = trial.system_attrs[REASON]
+    elif trial.state == TrialState.FAIL and not is_lost(trial) and "reason" in extras:
+        remarks["reason"] = extras.pop("reason")  # stored by a version that kept it among the extras
+    if LATE in trial.system_attrs:
+        remarks[LATE] = trial.system_attrs[LATE]
+    return remarks | {f"extra:{key}": value for key, value in extras.items()}
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -224,5 +245,5 @@ def _cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list | bool) else repr(value) if isinstance(value, float) else value
 
 
-def _ordered(keeper: Keeper, params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: params[name] for name in keeper.distributions if name in params}
+def _ordered(stored: StoredStudy, params: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: params[name] for name in stored.distributions if name in params}

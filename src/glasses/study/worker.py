@@ -22,11 +22,11 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.sampler import is_lost
+from glasses.optuna.trials import is_lost
 from glasses.study.file import StudyFile
-from glasses.study.keeper import ASKED, Keeper
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
+from glasses.study.stored import ASKED, StoredStudy
 
 _POLL = 0.5  # seconds
 
@@ -40,12 +40,12 @@ def prepared(file: StudyFile) -> Evaluate:
     return file.objective.prepare(list(file.parameters))
 
 
-def work(keeper: Keeper, evaluate: Evaluate, *, again: str, most: int | None = None) -> int:
+def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | None = None) -> int:
     """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status."""
     with _Stop() as stop:
-        keeper.give_up_waiting = stop.wants_out
+        stored.give_up_waiting = stop.wants_out
         try:
-            return _work(keeper, evaluate, stop, again, most)
+            return _work(stored, evaluate, stop, again, most)
         except _AbandonedError:
             print(f"Stopped; the evaluation under way is queued again. Go on with: {again}", flush=True)
         except UnreachableError as error:
@@ -55,21 +55,21 @@ def work(keeper: Keeper, evaluate: Evaluate, *, again: str, most: int | None = N
         return 143 if stop.terminated else 130
 
 
-def _work(keeper: Keeper, evaluate: Evaluate, stop: _Stop, again: str, most: int | None) -> int:
-    progress = Progress(keeper)
+def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most: int | None) -> int:
+    progress = Progress(stored)
     done, waiting_said = 0, False
     while not stop.asked and (most is None or done < most):
-        for number in keeper.reap_now_and_then():
+        for number in stored.requeue_lost_if_due():
             progress.say(f"the worker of evaluation {number} is gone.")
-        reason = keeper.reason_to_stop()
-        trial = keeper.claim() if reason is None else None
+        reason = stored.reason_to_stop()
+        trial = stored.claim() if reason is None else None
         if trial is not None:
             try:
-                done += _evaluate(keeper, trial, evaluate, stop, progress)
+                done += _evaluate(stored, trial, evaluate, stop, progress)
             except ExhaustedError as error:
                 print(error, flush=True)
                 return progress.end()
-        elif others := sum(each.state == TrialState.RUNNING and ASKED not in each.system_attrs for each in keeper.trials()):
+        elif others := sum(each.state == TrialState.RUNNING and ASKED not in each.system_attrs for each in stored.trials()):
             if not waiting_said:
                 why = "nothing left to begin" if reason is None else "nothing more is to begin"
                 progress.say(f"{why}; waiting for {others} evaluations of other workers ...")
@@ -77,23 +77,23 @@ def _work(keeper: Keeper, evaluate: Evaluate, stop: _Stop, again: str, most: int
             stop.wait(_POLL)
         elif reason is not None:
             return progress.stopped(reason)
-        elif keeper.left() == 0:
+        elif stored.left() == 0:
             return progress.end()
         # otherwise another worker is just giving an evaluation back
     if stop.asked:
-        left = keeper.left()
-        print(f"Stopped after {done} evaluations here, {left} of {keeper.file.budget} left. Go on with: {again}", flush=True)
+        left = stored.left()
+        print(f"Stopped after {done} evaluations here, {left} of {stored.file.budget} left. Go on with: {again}", flush=True)
         return 130
     return 0
 
 
-def _evaluate(keeper: Keeper, trial: FrozenTrial, evaluate: Evaluate, stop: _Stop, progress: Progress) -> bool:
+def _evaluate(stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop: _Stop, progress: Progress) -> bool:
     """Decide, evaluate and store a claimed trial; False if it was lost before it began."""
     outcome: Evaluation | None = None
-    with Alive(keeper, trial):
+    with Alive(stored, trial):
         try:
             with stop.at_once():
-                params = keeper.point(trial)
+                params = stored.point(trial)
                 if params is None:
                     return False
                 if stop.asked:  # before it has begun
@@ -103,24 +103,24 @@ def _evaluate(keeper: Keeper, trial: FrozenTrial, evaluate: Evaluate, stop: _Sto
                     outcome = evaluate(params, trial.number)
         except _AbandonedError:
             if outcome is None:
-                keeper.give_back(trial)
+                stored.give_back(trial)
                 raise
         assert params is not None
         assert outcome is not None
         seconds = time.monotonic() - started
         stop.in_hand = True
-        _store(keeper, trial, outcome, params)
+        _store(stored, trial, outcome, params)
         stop.in_hand = False
     progress.row(trial, params, outcome, seconds)
     return True
 
 
-def _store(keeper: Keeper, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
+def _store(stored: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
     try:
-        keeper.finish(trial, outcome, params)
+        stored.finish(trial, outcome, params)
     except BaseException as error:  # the last resort: a person can still type it in
         result = "--failed" if outcome.value is None else repr(outcome.value)
-        command = f"glasses tell {shlex.quote(str(keeper.file.path))} --trial {trial.number} {result}"
+        command = f"glasses tell {shlex.quote(str(stored.file.path))} --trial {trial.number} {result}"
         print(f"glasses: a result could not be stored; once the database is back: {command}", file=sys.stderr, flush=True)
         raise UnreachableError(str(error)) if isinstance(error, Exception) else error from error
 
@@ -191,15 +191,15 @@ class _Interruptible:
 class Alive:
     """Signs of life for a trial while it is evaluated."""
 
-    def __init__(self, keeper: Keeper, trial: FrozenTrial) -> None:
-        self.keeper, self.trial = keeper, trial
+    def __init__(self, stored: StoredStudy, trial: FrozenTrial) -> None:
+        self.stored, self.trial = stored, trial
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._beat, daemon=True)
 
     def _beat(self) -> None:
-        while not self.over.wait(self.keeper.file.heartbeat):
+        while not self.over.wait(self.stored.file.heartbeat):
             try:
-                self.keeper.storage.record_heartbeat(self.trial._trial_id)
+                self.stored.beat(self.trial)
             except Exception:  # the worker itself meets the database next and says what is wrong
                 continue
 
@@ -218,11 +218,11 @@ def _point(params: Mapping[str, Any]) -> str:
 class Progress:
     """One printed line per evaluation of this worker, with the state of the whole study."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self.keeper = keeper
+    def __init__(self, stored: StoredStudy) -> None:
+        self.stored = stored
         self.start = time.monotonic()
-        file = keeper.file
-        print(f"{printable(file.name)}: {file.budget} evaluations, {keeper.left()} left.", flush=True)
+        file = stored.file
+        print(f"{printable(file.name)}: {file.budget} evaluations, {stored.left()} left.", flush=True)
         print(f"{'trial':>6} {'left':>5} {'value':>13} {'best':>13} {'took':>8} {'seconds':>8}  point", flush=True)
 
     def row(self, trial: FrozenTrial, params: Mapping[str, Any], outcome: Evaluation, seconds: float) -> None:
@@ -231,7 +231,7 @@ class Progress:
         value = f"{'failed':>13}" if outcome.value is None else f"{outcome.value:13.6g}"
         shown = f"{best:13.6g}" if best is not None else f"{'-':>13}"
         total = time.monotonic() - self.start
-        numbers = f"{trial.number:6d} {self.keeper.left():5d} {value}{star}{shown} {seconds:8.2f} {total:8.1f}"
+        numbers = f"{trial.number:6d} {self.stored.left():5d} {value}{star}{shown} {seconds:8.2f} {total:8.1f}"
         print(f"{numbers}  {printable(_point(params))}", flush=True)
         if outcome.reason:
             print(f"{'':13}{printable(outcome.reason)}", flush=True)
@@ -263,26 +263,26 @@ class Progress:
         print(f"glasses: {words}", flush=True)
 
     def stopped(self, reason: str) -> int:
-        left = self.keeper.left()
-        print(f"Stopped: {reason} {left} of {self.keeper.file.budget} evaluations are saved.", flush=True)
-        print(f"To go on all the same, change [stop] in {self.keeper.file.path} and run it again.", flush=True)
+        left = self.stored.left()
+        print(f"Stopped: {reason} {left} of {self.stored.file.budget} evaluations are saved.", flush=True)
+        print(f"To go on all the same, change [stop] in {self.stored.file.path} and run it again.", flush=True)
         return self.end()
 
     def end(self) -> int:
-        done = [each for each in self.keeper.places() if each.state.is_finished()]
-        failed = sum(each.state == TrialState.FAIL and not is_lost(each) for each in self.keeper.trials())
+        done = [each for each in self.stored.counted() if each.state.is_finished()]
+        failed = sum(each.state == TrialState.FAIL and not is_lost(each) for each in self.stored.trials())
         words = f", {failed} of them failed" if failed else ""
-        print(f"Done: {len(done)} of {self.keeper.file.budget} evaluations{words}.", flush=True)
+        print(f"Done: {len(done)} of {self.stored.file.budget} evaluations{words}.", flush=True)
         asked = [
-            each.number for each in self.keeper.trials() if each.state == TrialState.RUNNING and ASKED in each.system_attrs
+            each.number for each in self.stored.trials() if each.state == TrialState.RUNNING and ASKED in each.system_attrs
         ]
         if asked:
             print(f"Asked for by hand and not told yet: {', '.join(map(str, asked))}.", flush=True)
         best = self._best()
         if best is not None:
-            print(f"Best value: {best:.6g}. Next: glasses show {self.keeper.file.path}", flush=True)
+            print(f"Best value: {best:.6g}. Next: glasses show {self.stored.file.path}", flush=True)
         return 0
 
     def _best(self) -> float | None:
-        values = [each.value for each in self.keeper.trials() if each.state == TrialState.COMPLETE and each.value is not None]
-        return (max(values) if self.keeper.file.maximize else min(values)) if values else None
+        values = [each.value for each in self.stored.trials() if each.state == TrialState.COMPLETE and each.value is not None]
+        return (max(values) if self.stored.file.maximize else min(values)) if values else None

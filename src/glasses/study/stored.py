@@ -1,17 +1,20 @@
-"""A study in its database: who evaluates what, what came out, what was lost. Exactly once, exactly the budget.
+"""A study in its database: who evaluates what, what came out, what was lost. The budget is met exactly, a result stored once.
 
 A trial of the database is one attempt. It is WAITING (to be evaluated), RUNNING, COMPLETE, or FAIL: failed, or lost with its
-worker (attribute ``LOST``). A *place* is a trial that counts against the budget: everything but lost ones (and failed ones,
+worker (attribute ``LOST``). The *counted* trials are those that count against the budget: all but lost ones (and failed ones,
 where failures are free). Rules, each kept by one atomic step of the database:
 
-    claim    only the first ``budget`` places, by number, may be run; WAITING becomes RUNNING for one worker alone
-    finish   RUNNING becomes COMPLETE or FAIL once
-    reap     RUNNING without a sign of life becomes lost, and a WAITING trial with the same point takes its place
+    claim          only the first ``budget`` counted trials, by number, may be run; WAITING becomes RUNNING for one worker alone
+    finish         RUNNING becomes COMPLETE or FAIL once
+    requeue_lost   RUNNING without a sign of life becomes lost, and a WAITING trial with the same point is counted instead
 
-A trial's rank among the places can only fall, because lower ones can only be lost, and whatever replaces them has a higher
-number; hence never more than ``budget`` of them are run, however many workers there are. A worker that was taken for dead and
-comes back with a result after all does not lose it: the repetition that waits gets it, or it is added if somebody has begun
-that one (only then is there one evaluation more than the budget).
+A trial's rank among the counted ones can only fall, because lower ones can only be lost, and whatever replaces them has a
+higher number; hence never more than ``budget`` of them are run, however many workers there are. A worker that was taken for
+dead and comes back with a result after all does not lose it: the repetition that waits gets it, or it is added if somebody has
+begun that one (only then is there one evaluation more than the budget).
+
+A worker shows that it is alive by changing an attribute of its trial once per heartbeat. Whoever sees it unchanged for three
+heartbeats, by its own clock, takes that worker for dead. No stored time is compared with any clock.
 """
 
 from __future__ import annotations
@@ -30,7 +33,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 import glasses
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.sampler import LATE, LOST, REASON, GlassesSampler, distribution_of, is_lost
+from glasses.optuna.distributions import distribution_of
+from glasses.optuna.liveness import Watch
+from glasses.optuna.sampler import GlassesSampler
+from glasses.optuna.storage import HEARTBEAT, StudyStorage
+from glasses.optuna.trials import LATE, LOST, REASON, is_lost, superseded
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
 from glasses.study.storage import NothingYetError, PatientStorage, UnreachableError, open_storage
@@ -38,32 +45,34 @@ from glasses.study.storage import NothingYetError, PatientStorage, UnreachableEr
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
 
-ASKED = "glasses:asked"  # system attribute: a person has this one on the bench; no worker waits for it
+ASKED = "glasses:asked"  # system attribute: a person evaluates this one by hand; no worker waits for it
 DEATHS = "glasses:deaths"  # system attribute of a repetition: how many workers died with this configuration
-_AFTER_OUTAGE = 8.0  # seconds: SQLite lets a call wait for five, and not in the order they came
-_NOBODY = optuna.samplers.RandomSampler(seed=0)  # until the one that decides is needed
+_MISSED = 3  # heartbeats without a sign of life: the worker is taken for dead
+_SLACK = 3.0  # seconds more for a worker that has begun an evaluation: a busy machine, a slow database
+_AFTER_OUTAGE = 8.0  # the same after an outage: SQLite lets a call wait for five, and not in the order they came
+_UNUSED = optuna.samplers.RandomSampler(seed=0)  # until the sampler that decides is needed
 _REMEDY = "give this one another name, or use the old file."
 _PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"}
 
 
-class Keeper:
-    """The study of a file. ``writing=False`` only looks."""
+class StoredStudy:
+    """The study of a study file, in its database.
+
+    ``writing=False`` only reads. ``patience``: seconds to wait for a database that is out of reach.
+    """
 
     def __init__(self, file: StudyFile, *, writing: bool = True, patience: float = 3600.0) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # what matters of its warnings is said here in other words
         self.file = file
         self.distributions = {name: distribution_of(each) for name, each in file.parameters.items()}
-        storage = open_storage(file.storage, heartbeat=file.heartbeat, writing=writing, patience=patience)
-        self._engine = storage.engine
-        self._reaped = 0.0
-        self._silent: dict[int, float] = {}  # trials whose worker has not been heard of, and since when this one knows
-        self._patient = storage
+        self._database = open_storage(file.storage, writing=writing, patience=patience)
+        self._looked = -math.inf  # when lost trials were last looked for, by the monotonic clock
+        self._heartbeats = Watch()
         self._outages = 0
         self._judged: tuple[Any, str | None] | None = None  # a state of the study, and the reason to stop in it
         try:
-            self.study = self._open(storage, writing)
-            self.storage: Any = self.study._storage
-            self.study_id = self.study._study_id
+            self.study = self._open(self._database, writing)
+            self.storage = StudyStorage(self.study)
             self._check_same_study()
         except BaseException:
             self.close()
@@ -71,7 +80,7 @@ class Keeper:
 
     @cached_property
     def sampler(self) -> GlassesSampler:
-        """What decides; made when it is first needed."""
+        """The sampler that decides; made when it is first needed."""
         sampler = GlassesSampler(
             budget=self.file.budget,
             seed=self.file.seed,
@@ -80,50 +89,53 @@ class Keeper:
             count_failures=self.file.count_failures,
             loss=getattr(glasses, _PLANNERS[self.file.planner])(),
             search_space=self.distributions,
-            stale_after=math.inf,  # the dead are found by their missing heartbeat
+            stale_after=math.inf,  # lost trials are found by their missing heartbeat
         )
-        sampler.while_waiting = self.reap_now_and_then  # of a worker that died in its turn
+        sampler.while_waiting = self.requeue_lost_if_due  # of a worker that died in its turn
         sampler.repeat_when_exhausted = False
         return sampler
 
     @property
     def give_up_waiting(self) -> Callable[[], bool] | None:
         """Asked while the database is out of reach: whether to stop waiting for it."""
-        return self._patient.give_up
+        return self._database.give_up
 
     @give_up_waiting.setter
     def give_up_waiting(self, asked: Callable[[], bool] | None) -> None:
-        self._patient.give_up = asked
+        self._database.give_up = asked
 
     def close(self) -> None:
         """Give the connections back."""
-        self._engine.dispose()
+        self._database.engine.dispose()
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> StoredStudy:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def _direction(self) -> StudyDirection:
+        return StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
+
     def _open(self, storage: PatientStorage, writing: bool) -> optuna.Study:
-        direction = StudyDirection.MAXIMIZE if self.file.maximize else StudyDirection.MINIMIZE
         try:
-            study = optuna.load_study(study_name=self.file.name, storage=storage, sampler=_NOBODY)
-            if study.direction == direction or not writing or study.get_trials(deepcopy=False):
+            study = optuna.load_study(study_name=self.file.name, storage=storage, sampler=_UNUSED)
+            if study.directions == [self._direction] or not writing or study.get_trials(deepcopy=False):
                 return study
-            optuna.delete_study(study_name=self.file.name, storage=storage)  # nothing was tried yet: no harm in turning round
+            optuna.delete_study(study_name=self.file.name, storage=storage)  # nothing was tried yet
         except KeyError:
             if not writing:
                 words = f"There is no study {self.file.name!r} in the database yet: nothing has been evaluated."
                 raise NothingYetError(words) from None
         try:
-            return optuna.create_study(study_name=self.file.name, storage=storage, sampler=_NOBODY, direction=direction)
+            return optuna.create_study(study_name=self.file.name, storage=storage, sampler=_UNUSED, direction=self._direction)
         except DuplicatedStudyError:  # another worker was faster
-            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_NOBODY)
+            return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_UNUSED)
 
     def _check_same_study(self) -> None:
         """The file and the database must mean the same study; ranges and the budget may change, kinds may not."""
-        if (self.study.direction == StudyDirection.MAXIMIZE) != self.file.maximize:
+        if self.study.directions != [self._direction]:
             raise ValueError(f"The stored study {self.file.name!r} has the other direction: give this one another name.")
         for trial in self.trials():
             for name, stored in trial.distributions.items():
@@ -145,17 +157,17 @@ class Keeper:
 
     def trials(self) -> list[FrozenTrial]:
         """All attempts, by number."""
-        return self.study.get_trials(deepcopy=False)
+        return self.storage.trials()
 
-    def places(self, trials: list[FrozenTrial] | None = None) -> list[FrozenTrial]:
-        """The attempts that count, the first ``budget`` of which may be run."""
+    def counted(self) -> list[FrozenTrial]:
+        """The trials that count against the budget, the first ``budget`` of which may be run."""
         free = 0 if self.file.count_failures else self.file.budget
         counted = []
-        trials = self.trials() if trials is None else trials
-        back = {trial.user_attrs[LATE] for trial in trials if LATE in trial.user_attrs}
+        trials = self.trials()
+        replaced = superseded(trials)
         for trial in trials:
             if trial.state == TrialState.FAIL:
-                if is_lost(trial) or trial.number in back:
+                if is_lost(trial) or trial.number in replaced:
                     continue
                 if free:
                     free -= 1
@@ -165,31 +177,28 @@ class Keeper:
 
     def left(self) -> int:
         """Evaluations that are neither finished nor under way."""
-        begun = [trial for trial in self.places() if trial.state != TrialState.WAITING]
+        begun = [trial for trial in self.counted() if trial.state != TrialState.WAITING]
         return max(0, self.file.budget - len(begun))
 
     def claim(self, *, by_hand: bool = False) -> FrozenTrial | None:
         """A trial that is now this worker's, or None if the budget leaves none."""
         while True:
-            places = self.places()
-            waiting = [trial for trial in places[: self.file.budget] if trial.state == TrialState.WAITING]
+            counted = self.counted()
+            waiting = [trial for trial in counted[: self.file.budget] if trial.state == TrialState.WAITING]
             for trial in waiting:
-                self.storage.record_heartbeat(trial._trial_id)  # before the claim: who dies right after it is missed
-                if self._take(trial):
+                if self.storage.claim(trial):
                     if by_hand:
-                        self.storage.set_trial_system_attr(trial._trial_id, ASKED, True)
-                    return self.storage.get_trial(trial._trial_id)
+                        self.storage.mark(trial, ASKED, True)
+                    return self.storage.current(trial)
             if waiting:
                 continue  # others were faster
-            if len(places) >= self.file.budget:
+            if len(counted) >= self.file.budget:
                 return None
-            self.storage.create_new_trial(self.study_id, optuna.trial.create_trial(state=TrialState.WAITING))
+            self.storage.add(optuna.trial.create_trial(state=TrialState.WAITING))
 
-    def _take(self, trial: FrozenTrial) -> bool:
-        try:
-            return self.storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
-        except UpdateFinishedTrialError:
-            return False
+    def beat(self, trial: FrozenTrial) -> None:
+        """A sign of life for a claimed trial, due once per heartbeat."""
+        self.storage.beat(trial)
 
     def point(self, trial: FrozenTrial) -> dict[str, Any] | None:
         """The configuration of a claimed trial, decided if it has none yet; None if the trial was lost meanwhile.
@@ -198,8 +207,7 @@ class Keeper:
         """
         try:
             self.study.sampler = self.sampler
-            active = optuna.trial.Trial(self.study, trial._trial_id)
-            return {name: active._suggest(name, each) for name, each in self.distributions.items()}
+            return self.storage.suggest(trial, self.distributions)
         except UpdateFinishedTrialError:
             return None
         except ExhaustedError:
@@ -208,33 +216,37 @@ class Keeper:
 
     def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
         """Store what came out. A result is never dropped, not even one that nobody waits for any more."""
+        if self._finish(trial, outcome):
+            return
+        stored = self.storage.current(trial)
+        if stored.state == TrialState.COMPLETE and stored.value == outcome.value:
+            return  # it had arrived although the connection broke
+        if outcome.value is not None and not self._end_repetition(trial, outcome):
+            self.add(params, outcome, {LATE: trial.number})
+
+    def _finish(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
         try:
             self._note(trial, outcome.extras)
             if outcome.value is None:
-                self.storage.set_trial_user_attr(trial._trial_id, REASON, outcome.reason)
-                self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
-            else:
-                self.storage.set_trial_state_values(trial._trial_id, TrialState.COMPLETE, [outcome.value])
+                self.storage.mark(trial, REASON, outcome.reason)
         except UpdateFinishedTrialError:
-            stored = self.storage.get_trial(trial._trial_id)
-            if stored.state == TrialState.COMPLETE and stored.value == outcome.value:
-                return  # it had arrived although the connection broke
-            if outcome.value is not None and not self._end_repetition(trial, outcome):
-                self.add(params, outcome, {LATE: trial.number})
+            return False
+        state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
+        return self.storage.finish(trial, state, outcome.value)
 
     def _note(self, trial: FrozenTrial, extras: Mapping[str, Any]) -> None:
         """What the objective said besides; nothing of it may stand in the way of the value."""
         for name, each in extras.items():
             try:
-                self.storage.set_trial_user_attr(trial._trial_id, name, each)
+                self.storage.note(trial, name, each)
             except (UpdateFinishedTrialError, UnreachableError):
                 raise
             except Exception as error:
                 print(f"glasses: {name!r} of evaluation {trial.number} could not be stored: {error}.", file=sys.stderr)
 
-    def add(self, params: Mapping[str, Any], outcome: Evaluation, notes: Mapping[str, Any] | None = None) -> int:
+    def add(self, params: Mapping[str, Any], outcome: Evaluation, marks: Mapping[str, Any] | None = None) -> int:
         """Store an evaluation that no trial asked for; its number."""
-        attributes = {**outcome.extras, **(notes or {})}
+        attributes = dict(marks or {})
         if outcome.value is None:
             attributes[REASON] = outcome.reason
         template = optuna.trial.create_trial(
@@ -242,29 +254,29 @@ class Keeper:
             value=outcome.value,
             params=dict(params),
             distributions=self.distributions,
-            user_attrs=attributes,
+            user_attrs=outcome.extras,
+            system_attrs=attributes,
         )
-        return self.storage.get_trial(self.storage.create_new_trial(self.study_id, template)).number
+        return self.storage.add(template).number
 
     def give_back(self, trial: FrozenTrial) -> None:
         """An evaluation that was interrupted: somebody will do it again."""
         if self._lose(trial):
             self._repeat(trial, trial.system_attrs.get(DEATHS, 0))
 
-    def reap_now_and_then(self) -> list[int]:
-        """``reap``, but not more often than once per heartbeat."""
-        if time.monotonic() - self._reaped < self.file.heartbeat:
+    def requeue_lost_if_due(self) -> list[int]:
+        """``requeue_lost``, but not more often than once per heartbeat."""
+        if time.monotonic() - self._looked < self.file.heartbeat:
             return []
-        self._reaped = time.monotonic()
-        return self.reap()
+        self._looked = time.monotonic()
+        return self.requeue_lost()
 
-    def reap(self) -> list[int]:
+    def requeue_lost(self) -> list[int]:
         """Queue the trials of dead workers again; their numbers."""
         lost = []
-        for trial_id in self._dead():
-            trial = self.storage.get_trial(trial_id)
+        for trial in self._dead():
             deaths = trial.system_attrs.get(DEATHS, 0) + 1
-            if deaths > self.file.retries and trial.params.keys() == self.distributions.keys():
+            if deaths > self.file.retries and self._is_decided(trial):
                 words = f"its worker died {deaths} times" if deaths > 1 else "its worker died"
                 self.finish(trial, Evaluation(None, words), trial.params)
                 lost.append(trial.number)
@@ -273,60 +285,72 @@ class Keeper:
                 lost.append(trial.number)
         return lost
 
-    def _dead(self) -> list[int]:
-        """Trials whose worker stays silent while this one listens.
+    def free(self, count: int) -> None:
+        """If fewer than ``count`` evaluations are left, wait until running trials without a point have one or are lost.
 
-        After an outage everybody seems to have been silent: so whoever has begun an evaluation is given another heartbeat, and
-        some seconds to find the database again, from when this worker itself misses the first.
+        A command that was killed while it decided holds its trial until somebody has seen it silent for three heartbeats.
         """
-        stale = self.storage._get_stale_trial_ids(self.study_id)
-        if self._outages != self._patient.outages:
-            self._outages, self._silent = self._patient.outages, {}
-        now = time.monotonic()
-        self._silent = {trial_id: self._silent.get(trial_id, now) for trial_id in stale}
+        undecided = {trial.number for trial in self.storage.trials(TrialState.RUNNING) if not self._is_decided(trial)}
+        while undecided and self.left() < count:
+            self.requeue_lost()
+            running = self.storage.trials(TrialState.RUNNING)
+            undecided &= {trial.number for trial in running if not self._is_decided(trial)}
+            time.sleep(0.1)
+
+    def _is_decided(self, trial: FrozenTrial) -> bool:
+        return trial.params.keys() == self.distributions.keys()
+
+    def _dead(self) -> list[FrozenTrial]:
+        """Running trials whose heartbeat has not changed for three heartbeats, by this process's own clock.
+
+        After an outage everybody seems to have been silent: all are watched anew from then on, and whoever has begun an
+        evaluation gets some seconds more to find the database again.
+        """
+        running = self.storage.trials(TrialState.RUNNING)
+        if self._outages != self._database.outages:
+            self._outages = self._database.outages
+            self._heartbeats.forget()
         dead = []
-        for trial_id in stale:
-            trial = self.storage.get_trial(trial_id)
-            decided = trial.params.keys() == self.distributions.keys()
+        for trial in running:
+            silent = self._heartbeats.unchanged(trial.number, trial.system_attrs.get(HEARTBEAT))
+            decided = self._is_decided(trial)
             if decided and ASKED in trial.system_attrs:
-                continue  # on somebody's bench, for as long as it takes
-            if not decided or now - self._silent[trial_id] > self.file.heartbeat + (_AFTER_OUTAGE if self._outages else 3.0):
-                dead.append(trial_id)
+                continue  # evaluated by hand, for as long as it takes
+            slack = 0.0 if not decided else _AFTER_OUTAGE if self._outages else _SLACK
+            if silent > _MISSED * self.file.heartbeat + slack:
+                dead.append(trial)
         return dead
 
     def _lose(self, trial: FrozenTrial) -> bool:
         """RUNNING becomes lost; False if it ended meanwhile."""
         try:
-            self.storage.set_trial_system_attr(trial._trial_id, LOST, True)
-            return self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            self.storage.mark(trial, LOST, True)
         except UpdateFinishedTrialError:
             return False
+        return self.storage.finish(trial, TrialState.FAIL)
 
     def _repeat(self, trial: FrozenTrial, deaths: int) -> None:
-        params = self.storage.get_trial(trial._trial_id).params
-        if params.keys() != self.distributions.keys():
-            return  # it had not begun: its place is simply free again
+        found = self.storage.current(trial)
+        if not self._is_decided(found):
+            return  # it had not begun: the budget has it back
         history = [*trial.system_attrs.get("retry_history", []), trial.number]
         try:
             template = optuna.trial.create_trial(
                 state=TrialState.WAITING,
-                params=params,
+                params=found.params,
                 distributions=self.distributions,
                 system_attrs={"retry_history": history, DEATHS: deaths},
             )
         except ValueError:
             return  # the ranges have changed: there is no such point any more
-        self.storage.create_new_trial(self.study_id, template)
+        self.storage.add(template)
 
     def _end_repetition(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
-        """Give a late result to the repetition that waits in the trial's place, if nobody has begun it."""
-        for each in self.trials():
-            repeats = trial.number in each.system_attrs.get("retry_history", [])
-            if repeats and each.state == TrialState.WAITING:
-                self.storage.record_heartbeat(each._trial_id)
-                if self._take(each):
-                    self._note(each, {**outcome.extras, LATE: trial.number})
-                    return self.storage.set_trial_state_values(each._trial_id, TrialState.COMPLETE, [outcome.value])
+        """Give a late result to the repetition that waits instead of the trial, if nobody has begun it."""
+        for each in self.storage.trials(TrialState.WAITING):
+            if trial.number in each.system_attrs.get("retry_history", []) and self.storage.claim(each):
+                self.storage.mark(each, LATE, trial.number)
+                return self._finish(each, outcome)
         return False
 
     def reason_to_stop(self) -> str | None:

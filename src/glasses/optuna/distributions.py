@@ -1,0 +1,69 @@
+"""Optuna's distributions and this package's parameters: one as the other, and points in Optuna's internal numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+
+from glasses.optuna.storage import contains
+from glasses.space.parameters import Choice, Float, Int, Parameter
+
+
+def parameter_of(distribution: BaseDistribution) -> Parameter | None:
+    """Optuna's distribution as a parameter, or None if it cannot vary or cannot be resolved."""
+    try:
+        if isinstance(distribution, FloatDistribution):
+            return Float(distribution.low, distribution.high, distribution.log, distribution.step)
+        if isinstance(distribution, IntDistribution):
+            step = None if distribution.step == 1 else distribution.step
+            return Int(distribution.low, distribution.high, distribution.log, step)
+        if isinstance(distribution, CategoricalDistribution):
+            return Choice(distribution.choices)
+    except ValueError:
+        return None
+    return None
+
+
+def distribution_of(parameter: Parameter) -> BaseDistribution:
+    """A parameter as Optuna's distribution."""
+    if isinstance(parameter, Float):
+        return FloatDistribution(parameter.low, parameter.top, parameter.log, parameter.step)
+    if isinstance(parameter, Int):
+        return IntDistribution(parameter.low, parameter.top, parameter.log, parameter.step or 1)
+    return CategoricalDistribution(parameter.values)
+
+
+def internal(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> dict[str, float]:
+    """The parameters in Optuna's internal numbers; empty unless they are a point of this space."""
+    point = {}
+    for name, distribution in distributions.items():
+        try:
+            point[name] = distribution.to_internal_repr(params[name])
+        except (KeyError, TypeError, ValueError):
+            return {}
+    return point if is_point(point, distributions) else {}
+
+
+def is_point(point: Mapping[str, float], distributions: Mapping[str, BaseDistribution]) -> bool:
+    """Whether internal numbers are a point of this space."""
+    return point.keys() == distributions.keys() and all(contains(distributions[name], v) for name, v in point.items())
+
+
+def external(point: Mapping[str, float], distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """Internal numbers as parameters."""
+    return {name: distributions[name].to_external_repr(value) for name, value in point.items()}
+
+
+def sample_uniformly(distribution: BaseDistribution, u: float) -> Any:
+    """The value at the share u of a distribution, in its own units: for ranges that no parameter can resolve."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[int(u * len(distribution.choices))]
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    if isinstance(distribution, IntDistribution):
+        return min(
+            distribution.low + int(u * ((distribution.high - distribution.low) // distribution.step + 1)) * distribution.step,
+            distribution.high,
+        )
+    return min(distribution.low + u * (distribution.high - distribution.low), distribution.high)

@@ -1,0 +1,143 @@
+"""Optuna's storage behind one small interface. Every use of Optuna's private names is in this file.
+
+``StudyStorage`` is one study in its storage: claim, finish, trials, attributes, signs of life. ``Database`` is Optuna's storage
+in SQLite or PostgreSQL with one method, ``reach``, through which every access to the database goes. Everything else of this
+package uses Optuna's public names; a test reads the source to make sure.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+try:
+    import optuna
+except ImportError as error:  # pragma: no cover
+    raise ImportError("glasses.optuna needs Optuna 5: pip install 'glasses[study]'.", name="optuna") from error
+
+from optuna.distributions import BaseDistribution
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import RDBStorage
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+HEARTBEAT = "glasses:heartbeat"  # system attribute of a running trial: a number that changes with every sign of life
+
+
+class StudyStorage:
+    """The trials of a study, as its storage keeps them.
+
+    System attributes (``mark``) belong to this package and to Optuna, user attributes (``note``) to the user. Attributes of a
+    finished trial cannot be set: ``UpdateFinishedTrialError``.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._storage = study._storage
+        self._beats = itertools.count()
+
+    @property
+    def key(self) -> int:
+        """What tells this study from others of the same storage."""
+        return self._study._study_id
+
+    def trials(self, *states: TrialState) -> list[FrozenTrial]:
+        """All trials, or those in the given states, by number. Not to be changed: they may be Optuna's own copies.
+
+        A Hyperband pruner shows the sampler one bracket of the study alone; the budget and the points taken are those of all.
+        """
+        return self._storage.get_all_trials(self._study._study_id, deepcopy=False, states=states or None)
+
+    def current(self, trial: FrozenTrial) -> FrozenTrial:
+        """The trial as it is stored now."""
+        return self._storage.get_trial(trial._trial_id)
+
+    def add(self, template: FrozenTrial) -> FrozenTrial:
+        """Store a new trial."""
+        return self._storage.get_trial(self._storage.create_new_trial(self._study._study_id, template))
+
+    def claim(self, trial: FrozenTrial) -> bool:
+        """WAITING becomes RUNNING, for one caller alone."""
+        return self._change(trial, TrialState.RUNNING)
+
+    def finish(self, trial: FrozenTrial, state: TrialState, value: float | None = None) -> bool:
+        """RUNNING becomes the given state; False if it was finished before."""
+        return self._change(trial, state, value)
+
+    def _change(self, trial: FrozenTrial, state: TrialState, value: float | None = None) -> bool:
+        try:
+            return self._storage.set_trial_state_values(trial._trial_id, state, None if value is None else [value])
+        except UpdateFinishedTrialError:
+            return False
+
+    def mark(self, trial: FrozenTrial, key: str, value: Any) -> None:
+        """Set a system attribute."""
+        self._storage.set_trial_system_attr(trial._trial_id, key, value)
+
+    def note(self, trial: FrozenTrial, key: str, value: Any) -> None:
+        """Set a user attribute."""
+        self._storage.set_trial_user_attr(trial._trial_id, key, value)
+
+    def beat(self, trial: FrozenTrial) -> None:
+        """A sign of life for a running trial. Only its change counts, not the time at which it was written."""
+        self.mark(trial, HEARTBEAT, next(self._beats))
+
+    def suggest(self, trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+        """The parameters of a running trial; those that it does not have yet are decided by the sampler and stored."""
+        active = optuna.trial.Trial(self._study, trial._trial_id)
+        return {name: active._suggest(name, each) for name, each in distributions.items()}
+
+
+def contains(distribution: BaseDistribution, value: float) -> bool:
+    """Whether an internal number is a value of the distribution."""
+    return distribution._contains(value)
+
+
+def is_stopping(study: Study) -> bool:
+    """Whether ``study.stop()`` was called in the current ``optimize``."""
+    return study._stop_flag
+
+
+class Database(RDBStorage):
+    """Optuna's storage in a database. ``reach`` makes every access: a subclass can repeat it or explain its errors."""
+
+    def reach(self, name: str, call: Callable[[], Any]) -> Any:
+        """Do one access, a transaction of its own; ``name`` is the method of Optuna's that makes it."""
+        return call()
+
+
+_ACCESSES = (
+    "create_new_study",
+    "delete_study",
+    "set_study_user_attr",
+    "get_study_id_from_name",
+    "get_study_name_from_id",
+    "get_study_directions",
+    "get_study_user_attrs",
+    "get_study_system_attrs",
+    "get_all_studies",
+    "_create_new_trial",
+    "_set_trial_param",
+    "set_trial_state_values",
+    "set_trial_user_attr",
+    "set_trial_system_attr",
+    "get_trial",
+    "get_all_trials",
+    "_get_trials",
+)
+
+
+def _through_reach(name: str) -> Callable[..., Any]:
+    original = getattr(RDBStorage, name)
+
+    @wraps(original)
+    def access(self: Database, *args: Any, **kwargs: Any) -> Any:
+        return self.reach(name, lambda: original(self, *args, **kwargs))
+
+    return access
+
+
+for _name in _ACCESSES:
+    setattr(Database, _name, _through_reach(_name))

@@ -1,0 +1,67 @@
+"""Taking turns: workers that decide at the same time, perhaps on different machines, decide one after the other.
+
+Lamport's bakery, with attributes of the running trials as tickets, so it works with any storage of Optuna's. Each worker sees
+the points of all before it as pending, and no two run the same configuration by accident. A ticket that has not changed for
+``_LONGEST_TURN``, by the clock of the one who waits, is passed over and closed, so that nobody waits for it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, TrialState
+
+from glasses.optuna.liveness import Watch
+from glasses.optuna.storage import StudyStorage
+from glasses.optuna.trials import POINT
+
+TURN = "glasses:turn"  # system attribute of a trial that decides: [ticket, refreshed]; the ticket is 0 while it is drawn
+_LONGEST_TURN = 120.0  # seconds without a change of the ticket: compiling everything anew takes less
+_REFRESHED = 10.0  # seconds after which a waiting worker changes its ticket, to show that it is still there
+
+
+class Turns:
+    """The turns that one process takes. ``while_waiting``, if set, is called now and then during a wait."""
+
+    def __init__(self) -> None:
+        self._watch = Watch()
+        self.while_waiting: Callable[[], object] | None = None
+
+    def wait(self, storage: StudyStorage, trial: FrozenTrial) -> None:
+        """Draw a ticket and wait for everybody who drew an earlier one."""
+        storage.mark(trial, TURN, [0, 0])
+        ticket = 1 + max(self._deciding(storage, trial).values(), default=0)
+        refreshed, pause = 1, 0.01
+        storage.mark(trial, TURN, [ticket, refreshed])
+        shown = time.monotonic()
+        while any(theirs == 0 or (theirs, k) < (ticket, trial.number) for k, theirs in self._deciding(storage, trial).items()):
+            if self.while_waiting is not None:
+                self.while_waiting()
+            if time.monotonic() - shown > _REFRESHED:
+                refreshed += 1
+                storage.mark(trial, TURN, [ticket, refreshed])
+                shown = time.monotonic()
+            time.sleep(pause)
+            pause = min(1.3 * pause, 0.2)
+        if time.monotonic() - shown > 1.0:
+            storage.mark(trial, TURN, [ticket, refreshed + 1])  # its turn begins now
+
+    def end(self, storage: StudyStorage, trial: FrozenTrial, point: Mapping[str, float]) -> None:
+        """Publish what was decided, in Optuna's internal numbers; an empty point if nothing was."""
+        storage.mark(trial, POINT, dict(point))
+
+    def _deciding(self, storage: StudyStorage, trial: FrozenTrial) -> dict[int, int]:
+        """The tickets of the other trials that are deciding, by trial number; 0 for one that is being drawn."""
+        tickets = {}
+        for each in storage.trials(TrialState.RUNNING):
+            if each.number != trial.number and TURN in each.system_attrs and POINT not in each.system_attrs:
+                turn = each.system_attrs[TURN]
+                if self._watch.unchanged((storage.key, each.number), turn) <= _LONGEST_TURN:
+                    tickets[each.number] = turn[0]
+                else:
+                    with suppress(UpdateFinishedTrialError):
+                        self.end(storage, each, {})
+        return tickets
