@@ -107,7 +107,7 @@ def test_a_price_stops_when_nothing_ahead_is_worth_it(n):
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_what_is_under_way_is_paid_for(noise):
-    """[eq:waiting] against draws of the outcomes, and [eq:price] counts only what comes on top of it."""
+    """[eq:pending] against draws of the outcomes, and [eq:price] counts only what comes on top of it."""
     optimizer = told(3, noise=noise)
     optimizer.ask(2)
     problem, kernel = optimizer._planner.inference.problem(), optimizer.model.kernel

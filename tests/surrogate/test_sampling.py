@@ -52,7 +52,7 @@ def problem(post, samples=None):
 
 
 def test_a_decision_averages_over_the_samples():
-    """[eq:doubt]: the acquisition value is the logarithm of the mean gain, recomputed here sample by sample."""
+    """[eq:samples]: the acquisition value is the logarithm of the mean gain, recomputed here sample by sample."""
     model = GaussianProcess(noise=0.0, hyperparameter_samples=5)
     post = fitted(model)
     samples = model.samples(post, PLAIN)

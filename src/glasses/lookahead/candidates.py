@@ -42,7 +42,7 @@ from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, covariance,
 
 
 class Pending(NamedTuple):
-    """The evaluations under way, P of them with padding."""
+    """The evaluations asked for and not told yet, P of them with padding."""
 
     rows: jax.Array  # (P, U): Cholesky rows of the pending points, for ``query_point``
     cov: jax.Array  # (U, U): covariance once they are evaluated

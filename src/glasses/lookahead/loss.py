@@ -58,7 +58,7 @@ def steps_for(loss: Loss, candidates: CandidateSet, query: Query, remaining: jax
 def value_for(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, remaining: jax.Array) -> jax.Array:
     """What a search maximises: the acquisition value, averaged over hyperparameter samples and with the risk of failure.
 
-    The average over hyperparameters theta is that of the gain, 1/M sum_m G(x*; theta_m) [eq:doubt].
+    The average over hyperparameters theta is that of the gain, 1/M sum_m G(x*; theta_m) [eq:samples].
     """
 
     def one(given: tuple[CandidateSet, Any]) -> jax.Array:

@@ -112,7 +112,7 @@ class Inference:
         )
 
     def pending_gain(self) -> float:
-        """[eq:waiting]: what the pending evaluations are expected to gain by themselves, in the units of y."""
+        """[eq:pending]: what the pending evaluations are expected to gain by themselves, in the units of y."""
         if not self.ledger.pending:
             return 0.0
         key = (*self.moment(), self.model)

@@ -2,7 +2,7 @@
 
 With P points pending, m their posterior means once their outcomes are known and eta the incumbent,
 
-    w = E[max(eta - min_p m_p, 0)],  m ~ N(mu, S (S + noise I)^-1 S)                                     [eq:waiting]
+    w = E[max(eta - min_p m_p, 0)],  m ~ N(mu, S (S + noise I)^-1 S)                                     [eq:pending]
 
 mu and S the posterior of f at the pending points; without noise m is f itself. A forecast counts w in every entry
 (``lookahead.rollout``), a decision about further evaluations must not: it is paid for already.
@@ -23,7 +23,7 @@ from glasses.surrogate.posterior import Posterior, incumbent, joint
 
 
 def pending_gain(kernel: Kernel, problem: Problem) -> float:
-    """[eq:waiting] in the model's units; 0 when nothing is pending."""
+    """[eq:pending] in the model's units; 0 when nothing is pending."""
     count = len(problem.pending)
     if count == 0:
         return 0.0

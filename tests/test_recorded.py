@@ -1,0 +1,84 @@
+"""Decisions recorded at commit 9b401cf, before the engine was taken apart and put together again: they are still the same.
+
+Each run is played again: the optimiser is told what was told then, and must ask for what was asked then. Told are the recorded
+points and not the new ones, so that the rounding of another processor does not add up; a millionth of each side is allowed for.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glasses import PAPER, Choice, ExpectedLoss, Float, GaussianProcess, Glasses, Int, Optimizer, TwoStage
+from glasses.lookahead import LowerConfidenceBound, Marginalized, ProbabilityOfImprovement, Rollout
+from glasses.surrogate import Known
+
+RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text())
+SQUARE = [(0.0, 1.0), (0.0, 1.0)]
+MIXED = [(0.0, 1.0), Int(1, 12), Choice(["a", "b", "c"])]
+SCALES = [Float(1e-4, 1.0, log=True), Int(1, 200, log=True), Float(0.0, 1.0, step=0.1)]
+
+
+def dear(x):
+    return 1.0 + 3.0 * float(x[0])
+
+
+RUNS = {
+    "two-stage": (SQUARE, {"budget": 9}),
+    "two-stage, exact, one dimension": ([(0.0, 10.0)], {"budget": 9, "noise": 0.0}),
+    "two-stage, four dimensions": ([(0.0, 1.0)] * 4, {"budget": 13}),
+    "two-stage, three evaluations ahead": (SQUARE, {"budget": 12, "loss": TwoStage(steps=3)}),
+    "expected loss": (SQUARE, {"budget": 9, "loss": ExpectedLoss()}),
+    "expected loss, pending": (SQUARE, {"budget": 10, "loss": ExpectedLoss()}),
+    "probability of improvement": (SQUARE, {"budget": 9, "loss": ProbabilityOfImprovement()}),
+    "confidence bound": (SQUARE, {"budget": 9, "loss": LowerConfidenceBound()}),
+    "open loop": (SQUARE, {"budget": 9, "loss": Glasses()}),
+    "two-stage, pending": (SQUARE, {"budget": 10}),
+    "noise learned": (SQUARE, {"budget": 10}),
+    "noise known": (SQUARE, {"budget": 10, "noise": 0.2}),
+    "failing": (SQUARE, {"budget": 10}),
+    "failing, pending, open loop": (SQUARE, {"budget": 10, "loss": Glasses()}),
+    "mixed": (MIXED, {"budget": 11}),
+    "mixed, failing, expected loss": (MIXED, {"budget": 11, "loss": ExpectedLoss()}),
+    "finite space": ([Int(1, 4), Int(1, 4)], {"budget": 12, "noise": 0.0}),
+    "logarithms and steps": (SCALES, {"budget": 11, "loss": Glasses()}),
+    "costs": (SQUARE, {"budget": 20.0, "cost": dear, "loss": Glasses()}),
+    "costs, failing": (SQUARE, {"budget": 20.0, "cost": dear, "loss": Glasses()}),
+    "the paper's algorithm": (SQUARE, {"budget": 7, "preset": PAPER}),
+    "hyperparameters known": (SQUARE, {"budget": 8, "model": GaussianProcess(fit=Known(0.3), noise=0.0)}),
+    "hyperparameters sampled": (
+        SQUARE,
+        {"budget": 8, "loss": ExpectedLoss(), "model": GaussianProcess(hyperparameter_samples=3)},
+    ),
+    "rollout": (SQUARE, {"budget": 8, "loss": Rollout((16, 32))}),
+    "marginal loss": (SQUARE, {"budget": 8, "loss": Marginalized(samples=2)}),
+}
+
+
+def test_every_recorded_run_is_played():
+    assert len(RUNS) >= 20
+    assert RUNS.keys() == RECORDED.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_a_recorded_run_is_reproduced(name):
+    bounds, settings = RUNS[name]
+    recorded = RECORDED[name]
+    optimizer = Optimizer(bounds, seed=recorded["seed"], **settings)
+    for what, point, value in recorded["events"]:
+        if what == "tell":
+            optimizer.tell(point, value)
+            continue
+        unit, expected = (optimizer.space.to_unit(optimizer.space.read(x)[0]) for x in (optimizer.ask(), point))
+        np.testing.assert_allclose(unit, expected, atol=1e-6)
+        optimizer._ledger.pending[-1] = optimizer.space.read(point)[0][0]
+    found = optimizer.result().recommended
+    assert found.mean == pytest.approx(recorded["recommended"], rel=1e-4, abs=1e-6)
+    if recorded["expected_best"] is not None:
+        assert optimizer.plan().expected_best == pytest.approx(recorded["expected_best"], rel=1e-4, abs=1e-6)
+        forecast = optimizer.forecast()
+        np.testing.assert_allclose(forecast.expected, recorded["forecast"], rtol=1e-4, atol=1e-6)
+    assert math.isfinite(found.sd)
