@@ -1,4 +1,4 @@
-"""``python -m bench.accelerator [FILE.json [SECONDS]]``: time to value many candidates, on whatever JAX runs on.
+"""``python -m benchmarks.accelerator [FILE.json [SECONDS]]``: time to value many candidates, on whatever JAX runs on.
 
 25 observations in 2 dimensions, a scene of 256 places, every candidate valued under its own future: open loop, two-stage and
 rollout with all 256 futures. Wall-clock seconds of one decision, the best of two after a warm-up. A measurement that would take

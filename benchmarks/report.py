@@ -104,7 +104,8 @@ def _accelerator(found: dict) -> str:
         "program: candidates are valued one after the other on a CPU and 512 side by side on a GPU. Left out: what would have "
         "taken more than a minute or came after the time set for the CPU. Not in it: fit, survey and polish. "
         "There is nothing to switch on: with JAX for CUDA installed (`pip install 'jax[cuda13]'`) programs run on the GPU, and "
-        "`JAX_PLATFORMS=cpu` keeps them off it. Made by `python -m bench.accelerator`.\n\n" + _table(["loss", *counts], rows)
+        "`JAX_PLATFORMS=cpu` keeps them off it. Made by `python -m benchmarks.accelerator`.\n\n"
+        + _table(["loss", *counts], rows)
     )
 
 

@@ -8,6 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate, stats
+
+from glasses import Glasses, TwoStage, tiny
+from glasses.gaussian import QMC, expected_min
+from glasses.lookahead.scene import build_scene, star_at
+from glasses.surrogate import SquaredExponential
+from glasses.surrogate.posterior import Hyper, posterior
 from glasses_lab.exact import (
     Even,
     Hermite,
@@ -18,13 +25,6 @@ from glasses_lab.exact import (
     policy_values,
     two_step_values,
 )
-from scipy import integrate, stats
-
-from glasses import Glasses, TwoStage, tiny
-from glasses.gaussian import QMC, expected_min
-from glasses.lookahead.scene import build_scene, star_at
-from glasses.surrogate import SquaredExponential
-from glasses.surrogate.posterior import Hyper, posterior
 
 LENGTHSCALE, DATA_SETS = 0.12, 12
 GRID = np.linspace(0, 1, 13)[:, None]

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from glasses_lab.exact import Even, policy_values
 from problems import hills, make_scene, star_of
 
 from glasses import GaussianProcess, Glasses, tiny
@@ -16,6 +15,7 @@ from glasses.search.decision import Situation
 from glasses.search.race import entrants
 from glasses.surrogate import SquaredExponential
 from glasses.surrogate.posterior import Hyper, posterior
+from glasses_lab.exact import Even, policy_values
 
 PLACES = np.random.default_rng(3).random((60, 2))
 GRID = np.linspace(0, 1, 15)[:, None]

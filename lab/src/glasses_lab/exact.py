@@ -27,7 +27,8 @@ Measured on Q_2 at 21 places of [0, 1] (squared exponential, lengthscale .1, 3 o
 places, median over 12 data sets: 64 nodes 7e-4 evenly spaced and 5e-3 Gauss-Hermite, 128 nodes 2e-4 and 2e-3. A variance below
 1e-9 of the largest counts as zero: the place is known.
 Cost of [eq:dp]: U (U Q)^(n-1) improvements at 30 ns: n = 3 at 21 places with 64 nodes takes a second or two. Plain NumPy and
-nothing of the engine, on purpose. Next: ``losses`` holds the planners; docs/method.md has their values against these.
+nothing of the engine, on purpose. Next: ``glasses.lookahead.losses`` holds the planners, ``reproduction.values`` compares them
+with these values (docs/method.md).
 """
 
 from __future__ import annotations

@@ -2,12 +2,6 @@
 
 import numpy as np
 import pytest
-from glasses.campaign.binoculars import BATCH, _best_of_batch
-from glasses.campaign.methods import METHODS
-from glasses.campaign.protocols import PROTOCOLS
-from glasses.campaign.run import run
-from glasses.campaign.suite import Task
-from glasses_lab.problems import get
 
 from glasses import GaussianProcess
 from glasses.gaussian import expected_min
@@ -15,6 +9,12 @@ from glasses.lookahead.losses import Glasses
 from glasses.search.cascade import open_scene
 from glasses.search.decision import Situation
 from glasses.surrogate.posterior import joint
+from glasses_lab.campaign.binoculars import BATCH, _best_of_batch
+from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.protocols import PROTOCOLS
+from glasses_lab.campaign.run import run
+from glasses_lab.campaign.suite import Task
+from glasses_lab.problems import get
 
 OURS = [name for name, method in METHODS.items() if not method.needs]
 

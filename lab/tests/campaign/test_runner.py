@@ -10,10 +10,11 @@ import warnings
 
 import numpy as np
 import pytest
-from glasses.campaign.run import initial_design, run
-from glasses.campaign.runner import run_suite
-from glasses.campaign.suite import Task, read_suite
+
 from glasses_lab.campaign import methods
+from glasses_lab.campaign.run import initial_design, run
+from glasses_lab.campaign.runner import run_suite
+from glasses_lab.campaign.suite import Task, read_suite
 from glasses_lab.problems import get
 
 MANY = """methods = ["random", "sobol"]
@@ -35,7 +36,7 @@ def suite_file(tmp_path):
 
 
 def command(suite, results, *more):
-    return [sys.executable, "-m", "glasses", "campaign", "run", str(suite), "--results", str(results), *more]
+    return [sys.executable, "-m", "glasses_lab", "campaign", "run", str(suite), "--results", str(results), *more]
 
 
 def comparable(record):
@@ -202,6 +203,6 @@ def test_a_dask_cluster_gives_the_same_results(tmp_path, suite_file):
     ],
 )
 def test_a_wrong_cluster_gets_a_sentence(tmp_path, suite_file, cluster, sentence, monkeypatch):
-    monkeypatch.setattr("glasses.campaign.runner.PATIENCE", 1)
+    monkeypatch.setattr("glasses_lab.campaign.runner.PATIENCE", 1)
     with pytest.raises(ValueError, match=sentence):
         run_suite(read_suite(suite_file(MANY.format(seeds=1))), tmp_path / "r.jsonl", cluster=cluster, say=lambda _: None)

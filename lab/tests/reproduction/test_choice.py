@@ -4,16 +4,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from glasses.campaign.measures import TENTHS, Row
-from glasses.campaign.methods import METHODS
-from glasses.campaign.suite import read_suite
-from glasses_lab.reproduction import choice, page
 
 from glasses import DEFAULT
-from glasses.cli import main
 from glasses.lookahead.losses import TwoStage
+from glasses_lab.campaign.measures import TENTHS, Row
+from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.suite import read_suite
+from glasses_lab.cli import main
+from glasses_lab.reproduction import choice, page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PEERS = ("el", "botorch-logei-exact", "optuna-gp", "binoculars")
 
 

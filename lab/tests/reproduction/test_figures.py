@@ -4,19 +4,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from glasses.campaign.measures import read_rows
-from glasses.campaign.tables import overall
-from glasses.reproduction.camel import camel
-from glasses.reproduction.comparison import curves, differences, draw
-from glasses.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
-from glasses.reproduction.order import LEFT, order_matters
-from glasses.reproduction.steps_ahead import AHEAD, SHOWN, draw_steps_ahead, steps_ahead
-from glasses.reproduction.values import PLACES, PLANNERS, draw_planner_values, planner_values, remark, table
-from glasses_lab.reproduction import page
 
 from glasses import Glasses, TwoStage
+from glasses_lab.campaign.measures import read_rows
+from glasses_lab.campaign.tables import overall
+from glasses_lab.reproduction import page
+from glasses_lab.reproduction.camel import camel
+from glasses_lab.reproduction.comparison import curves, differences, draw
+from glasses_lab.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
+from glasses_lab.reproduction.order import LEFT, order_matters
+from glasses_lab.reproduction.steps_ahead import AHEAD, SHOWN, draw_steps_ahead, steps_ahead
+from glasses_lab.reproduction.stored import FOLDER
+from glasses_lab.reproduction.values import PLACES, PLANNERS, draw_planner_values, planner_values, remark, table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +143,6 @@ def test_pages_and_folders_that_do_not_fit(tmp_path):
         page.filled("<!-- table nothing -->\n<!-- end -->", {"fair": "x"})
     with pytest.raises(ValueError, match="holds no results"):
         page.load(tmp_path)
-    rows, about = read_rows(page.RESULTS / "fair.csv")
+    rows, about = read_rows(FOLDER / "fair.csv")
     assert about["suite"] == "fair"
     assert rows

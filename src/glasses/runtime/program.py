@@ -11,7 +11,7 @@ being traced. Configuration from outside the package (somebody's own loss) may h
 the key is the text of the lowered program. A file that is missing, cut, foreign or unreadable means compiling again, never a
 failure. ``cache`` says where the folder is.
 
-A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long campaign
+A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long run
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
 
 BLAS. The factorisations inside a program are BLAS calls on small matrices. Threads of OpenBLAS gain nothing there and wait for

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
 import numpy as np
-from glasses.campaign.binoculars import Binoculars
-from glasses.campaign.protocols import Protocol
 from scipy.stats import qmc
 
 from glasses.lookahead.determinantal import DeterminantalPoints
@@ -24,6 +22,8 @@ from glasses.lookahead.oracles import ThompsonPaths
 from glasses.lookahead.rollout import Rollout
 from glasses.loop.optimizer import Optimizer
 from glasses.search.decision import Search
+from glasses_lab.campaign.binoculars import Binoculars
+from glasses_lab.campaign.protocols import Protocol
 from glasses_lab.problems import Problem
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from glasses import PAPER
 from glasses.lookahead.loss import Loss
@@ -45,7 +45,7 @@ def _known(problem: Problem) -> GaussianProcess:
 
 
 PROTOCOLS = {
-    "paper": Protocol("paper", 0.1, lambda _: PAPER.model, PAPER.search, PAPER.loss),
+    "paper": Protocol("paper", 0.1, lambda _: PAPER.model, PAPER.search, cast(Glasses, PAPER.loss)),
     "fair": Protocol("fair", 0.0, lambda _: GaussianProcess(noise=0.0), Cascade(), Glasses()),
     "known": Protocol("known", 0.0, _known, Cascade(), Glasses()),
 }

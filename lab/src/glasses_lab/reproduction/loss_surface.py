@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from glasses.reproduction.camel import camel, grid
+
+from glasses_lab.reproduction.camel import camel, grid
 
 STEPS = (1, 2, 3, 5, 10, 20)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from glasses.reproduction.camel import ORACLE, camel, grid
 
 from glasses.lookahead.oracles import KrigingBeliever, World
 from glasses.lookahead.scene import build_scene, look
+from glasses_lab.reproduction.camel import ORACLE, camel, grid
 
 STARS = ((0.0, 0.05), (1.85, -0.8))
 AHEAD = 8  # evaluations left, the putative one included

@@ -3,11 +3,11 @@
 Draws from a GP with a known kernel, three evaluations each, places on a grid. Every planner values every place as the first of
 three evaluations; then one acts on its favourite place x and does the best thing possible from there on:
 
-    attained = Q_3(x) / max Q_3          with Q_3 from dynamic programming, ``lookahead.reference``           [eq:attained]
+    attained = Q_3(x) / max Q_3          with Q_3 from dynamic programming, ``glasses_lab.exact``              [eq:attained]
 
 What is lost is the fault of the first decision alone. The losses are the library's own, as they are by default; "fine" is the
 two-stage loss without its quadrature error, and the rollout has all its futures for every place. EI and "EI rollout" are exact,
-from the reference: the rollout without the error of its futures.
+from ``exact`` too: the rollout without the error of its futures.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from glasses.campaign.statistics import estimate
-from glasses.reproduction.comparison import COLOURS
 
 from glasses.gaussian.qmc import QMC
 from glasses.lookahead.determinantal import DeterminantalPoints
@@ -33,7 +31,9 @@ from glasses.lookahead.scene import Scene, build_scene
 from glasses.search.surface import gains_at
 from glasses.surrogate.kernels import SquaredExponential
 from glasses.surrogate.posterior import Hyper, covariance, posterior
+from glasses_lab.campaign.statistics import estimate
 from glasses_lab.exact import Even, optimal_values, policy_values
+from glasses_lab.reproduction.comparison import COLOURS
 
 PLACES, EVALUATED, LEFT, LENGTHSCALE = 21, 3, 3, 0.1
 RULE = Even(48)  # Q_3 within 3e-3
