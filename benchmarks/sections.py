@@ -1,4 +1,4 @@
-"""The measurements. Each prints JSON; ``__main__`` runs each in a process of its own, with one thread where it counts CPU time."""
+"""The measurements. Each prints JSON; ``__main__`` runs each in a process of its own."""
 
 import json
 import resource
