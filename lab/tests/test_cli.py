@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pictures import drawn
 
 from glasses_lab.cli import main
 
@@ -58,7 +59,9 @@ def test_help_and_problems(capsys):
 
 
 def test_paper_table_from_stored_results(tmp_path, capsys):
-    assert main(["paper", "table", "--out", str(tmp_path / "new")]) == 0
+    with drawn(tmp_path / "new" / "comparison.png") as picture:
+        assert main(["paper", "table", "--out", str(tmp_path / "new")]) == 0
     assert (tmp_path / "new" / "tables.md").read_text().count("| method |") == 4
-    assert (tmp_path / "new" / "comparison.png").is_file()
+    titles = [panel.get_title() for panel in picture.figure.axes]
+    assert [title.split(":")[0] for title in titles] == ["fair", "fair", "nine", "nine", "samples", "samples"]
     assert "| two-stage |" in capsys.readouterr().out

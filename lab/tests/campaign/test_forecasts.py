@@ -1,7 +1,10 @@
 """Forecasts beside what came of them."""
 
+import re
+
 import numpy as np
 import pytest
+from pictures import drawn
 
 from glasses.loop.correction import Stretch
 from glasses.loop.optimizer import Optimizer
@@ -176,13 +179,18 @@ def test_from_the_command_line(tmp_path, capsys, monkeypatch):
         "--method",
         "el",
         "--out",
-        "calibration.png",
+        str(tmp_path / "calibration.png"),
     ]
-    assert main(command) == 0
+    with drawn(tmp_path / "calibration.png") as picture:
+        assert main(command) == 0
     first = capsys.readouterr().out
     assert "mine, el: 2 runs replayed" in first
     assert "| price 0.01 sd | 2 |" in first
-    assert (tmp_path / "calibration.png").stat().st_size > 10_000
+    lines = [line.split("|") for line in first.splitlines() if re.match(r"\| \d", line)]
+    expected = [[float(cells[1]), *map(float, cells[4].split("/"))] for cells in lines]
+    assert [row[0] for row in expected] == [1, 2, 3, 5]
+    for column, label in ((1, "expected, the model alone"), (2, "expected, corrected")):
+        np.testing.assert_allclose(picture.curve(0, label), [[row[0], row[column]] for row in expected], atol=6e-4)
     assert main(command) == 0
     again = capsys.readouterr().out
     assert "runs to do" not in again
