@@ -54,16 +54,16 @@ paper: setup
 
 # Those results again, hours: results/*.jsonl (resumable), then the small files in the tree. Ours first, then the peers.
 campaigns: setup peers
-	$(BIN)/glasses-lab paper run
-	$(PEERS)/bin/glasses-lab paper run nine
+	NPROC=1 $(BIN)/glasses-lab paper run
+	NPROC=1 $(PEERS)/bin/glasses-lab paper run nine
 	for suite in fair nine samples protocol; do \
 		$(BIN)/glasses-lab campaign table $$suite --rows lab/results/$$suite.csv; done
 
 # The campaign that chose the default planner (docs/how_to_choose.md), a day of two cores; its tables come from the stored rows.
 choice: setup peers
 	for batch in first:1000 last:2000; do \
-		$(BIN)/glasses-lab campaign run development --first-seed $${batch#*:} && \
-		$(PEERS)/bin/glasses-lab campaign run development --first-seed $${batch#*:} && \
+		NPROC=1 $(BIN)/glasses-lab campaign run development --first-seed $${batch#*:} && \
+		NPROC=1 $(PEERS)/bin/glasses-lab campaign run development --first-seed $${batch#*:} && \
 		$(BIN)/glasses-lab campaign table development --first-seed $${batch#*:} \
 			--rows lab/results/development-$${batch%:*}.csv; done
 	$(BIN)/glasses-lab campaign choice --out docs --page docs/how_to_choose.md

@@ -4,9 +4,9 @@ The initial design, the noise and the draw depend on the problem and the seed al
 method that raises is recorded with its error and everything it had evaluated; only a missing library is not a result of the
 method and passes through. Nothing here writes to disk.
 
-Nothing here sets threads either. The environment is read when XLA starts, so a setting made later would make a run depend on
-what its process did before. The engine holds BLAS to one thread and compiles its programs without multi-threaded Eigen; the
-runner gives each process one thread for everything else. The number of threads that XLA keeps does not change results.
+Nothing here sets threads either. XLA reads the environment when it starts, so a setting made later would make a run depend on
+what its process did before. The engine holds BLAS to one thread and compiles its programs without multi-threaded Eigen. The
+number of threads that XLA keeps (``NPROC`` in the environment of the command) changes the time of a run, not its points.
 """
 
 from __future__ import annotations
