@@ -68,7 +68,7 @@ ONE_RUN = """
 import json
 from glasses_lab.campaign.run import run
 from glasses_lab.campaign.suite import Task
-print(json.dumps(run(Task("Cosines", "el", 0, "fair", 5, 6))["x"]))
+print(json.dumps(run(Task("Cosines", "el", 0, "fair", 5, 12))["x"]))
 """
 
 
