@@ -10,6 +10,7 @@ import pytest
 from matplotlib.image import imread
 from pictures import colours
 
+pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 

@@ -1,4 +1,4 @@
-"""The reference against naive recursion, simulation and closed forms; then the planners of the library against it."""
+"""The exact values against naive recursion, simulation and closed forms; then the planners of the library against them."""
 
 from functools import cache
 from itertools import pairwise
@@ -41,7 +41,7 @@ def data(seed, n=3):
 
 
 def law(seed, places=GRID):
-    """Mean, covariance and best value: what the reference is given."""
+    """Mean, covariance and best value: what the exact values are computed from."""
     model = data(seed)
     mu, cov = tiny.posterior(model, places)
     return mu, cov, float(model.y.min())
@@ -204,7 +204,7 @@ def test_a_known_place_teaches_nothing():
     assert two[-1] == pytest.approx(found[0].value, rel=1e-12)
 
 
-# The planners, on several data sets: the engine in JAX on one side, the reference on the other.
+# The planners, on several data sets: the engine in JAX on one side, the exact values on the other.
 
 
 class Case(NamedTuple):
@@ -267,7 +267,7 @@ def test_no_planner_promises_more_than_the_optimum(cases):
     """For the same first place. Plan and rollout share the optimum's nodes, where the inequality holds term by term.
 
     The two-stage loss shares the outer nodes with ``hermite``; what is left is QMC in the loss and the inner quadrature of
-    the reference, a few thousandths each.
+    the exact values, a few thousandths each.
     """
     assert np.all(cases.plan <= cases.optimal * (1 + 1e-12))
     assert np.all(cases.rollout <= cases.optimal * (1 + 1e-12))

@@ -23,6 +23,7 @@ def fitted(model, n=12, seed=0, noise=0.0):
     return model.posterior(X, (y - y.mean()) / y.std())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [None, 0.0])
 def test_members_spread_around_the_mode_as_the_density_says(noise):
     """[eq:laplace], [eq:chain]: the mean excess of J over its least value is about half the number of free directions, as for
@@ -53,6 +54,7 @@ def test_theta_and_hyperparameters_are_two_words_for_one_thing():
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_decision_averages_over_the_members():
     """[eq:doubt]: the merit is the logarithm of the mean gain, recomputed here member by member."""
     model = GaussianProcess(noise=0.0, draws=5)

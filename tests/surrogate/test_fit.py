@@ -31,6 +31,7 @@ def test_likelihood_matches_scikit_learn():
     assert float(J) == pytest.approx(-gp.log_marginal_likelihood() - 7.5 * np.log(2 * np.pi), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("rule", [MAP(), MaximumLikelihood()], ids=str)
 def test_objective_gradient_against_finite_differences(rule, bias):
@@ -104,6 +105,7 @@ def test_very_little_or_constant_data(model, n, y):
     assert np.all(sd > 0)
 
 
+@pytest.mark.slow
 def test_a_thousand_observations():
     X, y = wave(1000, d=3, noise=0.05)
     post = GaussianProcess().posterior(X, y)
