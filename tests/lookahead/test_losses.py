@@ -105,6 +105,7 @@ def test_padding_of_the_horizon_is_invisible(loss):
     assert merit(loss, (0.2, 0.3), 5, size=8)[0] == pytest.approx(merit(loss, (0.2, 0.3), 5, size=16)[0], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
 def test_padding_of_the_pending_points_is_invisible(loss):
     waiting = [[0.4, 0.6], [0.1, 0.9]]
@@ -112,6 +113,7 @@ def test_padding_of_the_pending_points_is_invisible(loss):
     assert plain == pytest.approx(merit(loss, (0.2, 0.3), 4, pending=waiting, room=2)[0], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
 @pytest.mark.parametrize("pending", [None, [[0.4, 0.6]]])
 def test_gradient_against_finite_differences(loss, pending):
@@ -130,6 +132,7 @@ def test_gradient_against_finite_differences(loss, pending):
     np.testing.assert_allclose(gradient, finite, rtol=0.1 if loose else 1e-4, atol=2e-2 if loose else 1e-5)
 
 
+@pytest.mark.slow
 def test_pending_points_enter_the_expectation():
     """With one evaluation left and one pending the expected loss is that of the pair."""
     x, waiting = (0.2, 0.3), (0.4, 0.6)
@@ -185,6 +188,7 @@ def test_bad_losses_get_a_sentence(make, sentence):
         make()
 
 
+@pytest.mark.slow
 def test_the_marginal_loss_is_the_mean_over_futures():
     """[eq:marginal]: the gain is the average of the open-loop gains of the drawn futures, the same ones for every star."""
     loss = Marginalized(ThompsonPaths(), samples=3)

@@ -107,6 +107,7 @@ def decided(seed, race):
     return Cascade(valued=24).decide(Rollout(race=race), model.kernel, situation, np.random.default_rng(1))
 
 
+@pytest.mark.slow
 def test_racing_picks_what_valuing_everything_picks():
     """[eq:race]: the very candidate that all 256 futures for all 24 candidates choose in at least half of the cases (many
     candidates are next to equal), and never one that is worth 1 % less. A race that begins with 16 futures does worse."""
@@ -127,6 +128,7 @@ def test_wrong_races_are_refused(race):
         Rollout(race=race)
 
 
+@pytest.mark.slow
 def test_any_horizon():
     """The plan of 40 evaluations: bounded arrays, a finite value, no place twice."""
     X = np.random.default_rng(0).random((8, 2))
