@@ -79,6 +79,7 @@ def test_independent_variables_against_a_one_dimensional_integral():
         assert expected_min(m, np.diag(s**2), eta, method=method).gain == pytest.approx(gain, rel=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 5, 17])
 def test_perfectly_correlated_variables_are_one_variable(n):
     one = expected_min([0.4], [[0.25]], 0.2).gain
@@ -261,6 +262,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=str)
 @pytest.mark.parametrize("name", HARD)
 def test_hard_cases_are_finite_and_bounded(method, name):

@@ -40,6 +40,7 @@ def closed_form(model, x, eta):
     return float(tiny.expected_improvement(mu, np.sqrt(np.diag(cov)), eta)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [*LOOKING, ExpectedLoss()], ids=str)
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.9, 0.9), (0.5, 0.05)])
 def test_one_evaluation_left_is_the_closed_form(loss, x):
@@ -100,6 +101,7 @@ def test_the_loss_falls_with_every_further_evaluation(loss):
     assert values[-1] > values[0] + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOOKING, ids=str)
 def test_padding_of_the_horizon_is_invisible(loss):
     assert merit(loss, (0.2, 0.3), 5, size=8)[0] == pytest.approx(merit(loss, (0.2, 0.3), 5, size=16)[0], abs=1e-9)
