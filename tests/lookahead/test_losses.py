@@ -40,7 +40,6 @@ def closed_form(model, x, eta):
     return float(tiny.expected_improvement(mu, np.sqrt(np.diag(cov)), eta)[0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("loss", [*LOOKING, ExpectedLoss()], ids=str)
 @pytest.mark.parametrize("x", [(0.2, 0.3), (0.9, 0.9), (0.5, 0.05)])
 def test_one_evaluation_left_is_the_closed_form(loss, x):
