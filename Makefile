@@ -4,15 +4,15 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test check format paper campaigns choice peers test-peers bench lock clean
+.PHONY: setup run test quick check format paper campaigns choice peers test-peers bench lock clean
 
 setup: $(VENV)/ready
 
-$(VENV)/ready: requirements.lock pyproject.toml
+$(VENV)/ready: requirements.lock pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("glasses needs Python 3.11 or newer, this is %d.%d: set PYTHON=/path/to/python3.11" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 
 run: setup
@@ -20,6 +20,10 @@ run: setup
 
 test: check
 	$(BIN)/python -m pytest -n 2
+
+# The fast lane: numerics, the loop and one whole study, about two minutes once programs are compiled.
+quick: setup
+	$(BIN)/python -m pytest -n 2 -m "not slow and not study" tests
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -31,45 +35,48 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 # The peers (BoTorch, Optuna) need torch and live in their own environment.
-$(PEERS)/ready: requirements-peers.lock requirements.lock pyproject.toml
+$(PEERS)/ready: requirements-peers.lock requirements.lock pyproject.toml lab/pyproject.toml
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-peers.lock
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 
 peers: $(PEERS)/ready
 
 test-peers: peers
-	$(PEERS)/bin/python -m pytest tests_peers
+	$(PEERS)/bin/python -m pytest lab/tests_peers
 
+# Research lives in lab/: its command is glasses-lab, the results it keeps are in lab/results.
 # Tables and figures of docs/paper.md from the results in the tree: about a minute.
 paper: setup
-	$(BIN)/glasses paper all --out docs/paper --page docs/paper.md
+	$(BIN)/glasses-lab paper all --out docs/paper --page docs/paper.md
 
 # Those results again, hours: results/*.jsonl (resumable), then the small files in the tree. Ours first, then the peers.
 campaigns: setup peers
-	$(BIN)/glasses paper run
-	$(PEERS)/bin/glasses paper run nine
+	NPROC=1 $(BIN)/glasses-lab paper run
+	NPROC=1 $(PEERS)/bin/glasses-lab paper run nine
 	for suite in fair nine samples protocol; do \
-		$(BIN)/glasses campaign table $$suite --rows src/glasses/reproduction/results/$$suite.csv; done
+		$(BIN)/glasses-lab campaign table $$suite --rows lab/results/$$suite.csv; done
 
 # The campaign that chose the default planner (docs/how_to_choose.md), a day of two cores; its tables come from the stored rows.
 choice: setup peers
 	for batch in first:1000 last:2000; do \
-		$(BIN)/glasses campaign run development --first-seed $${batch#*:} && \
-		$(PEERS)/bin/glasses campaign run development --first-seed $${batch#*:} && \
-		$(BIN)/glasses campaign table development --first-seed $${batch#*:} \
-			--rows src/glasses/reproduction/results/development-$${batch%:*}.csv; done
-	$(BIN)/glasses campaign choice --out docs --page docs/how_to_choose.md
+		NPROC=1 $(BIN)/glasses-lab campaign run development --first-seed $${batch#*:} && \
+		NPROC=1 $(PEERS)/bin/glasses-lab campaign run development --first-seed $${batch#*:} && \
+		$(BIN)/glasses-lab campaign table development --first-seed $${batch#*:} \
+			--rows lab/results/development-$${batch%:*}.csv; done
+	$(BIN)/glasses-lab campaign choice --out docs --page docs/how_to_choose.md
 
 bench: peers
-	$(PEERS)/bin/python -m bench
+	$(PEERS)/bin/python -m benchmarks
 
 lock: setup
 	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/python scripts/requirements.py > requirements.in
 	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
-		--no-emit-trusted-host --no-header --all-extras -o requirements.lock pyproject.toml
+		--no-emit-trusted-host --no-header -o requirements.lock requirements.in
+	rm requirements.in
 
 clean:
 	rm -rf $(VENV) $(PEERS) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
-"""``python -m bench.accelerator [FILE.json [SECONDS]]``: time to value many candidates, on whatever JAX runs on.
+"""``python -m benchmarks.accelerator [FILE.json [SECONDS]]``: time to value many candidates, on whatever JAX runs on.
 
-25 observations in 2 dimensions, a scene of 256 places, every candidate valued under its own future: open loop, two-stage and
+25 observations in 2 dimensions, 256 candidates, each valued with its own predicted steps: open loop, two-stage and
 rollout with all 256 futures. Wall-clock seconds of one decision, the best of two after a warm-up. A measurement that would take
 longer than a minute (judged by the one before, in proportion to candidates and horizon) is left out and said.
 ``JAX_PLATFORMS=cpu`` or ``cuda`` chooses; what is measured is added to the file (docs/accelerator.json) under the name of the
@@ -26,15 +26,17 @@ def main():
     from benchmarks.setting import data
     from glasses import GaussianProcess, Glasses, TwoStage
     from glasses.lookahead import Rollout
-    from glasses.search.cascade import open_scene
-    from glasses.search.decision import Situation
+    from glasses.search.decision import Problem
+    from glasses.search.propose import candidates_for
     from glasses.search.surface import gains_at
+    from glasses.surrogate.outputs import Affine
 
     device = jax.devices()[0]
     model = GaussianProcess(noise=0.0)
     X, y = data(25, 2, 0)
-    situation = Situation(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 100)
-    scene = open_scene(model.kernel, situation, 256, np.random.default_rng(0))
+    post = model.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
+    problem = Problem(post=post, fitted=post, pending=np.zeros((0, 2)), remaining=100)
+    candidates = candidates_for(model.kernel, problem, 256, np.random.default_rng(0))
     points = np.random.default_rng(1).random((max(CANDIDATES), 2))
     every = json.loads(out.read_text()) if out.exists() else {}
     found = {"device": device.device_kind, "jax": jax.__version__, "seconds": {}, "left out": []}
@@ -42,7 +44,7 @@ def main():
 
     def value(loss, count, horizon):
         start = time.perf_counter()
-        gains = gains_at(loss, model.kernel, scene, points[:count], horizon)[1]
+        gains = gains_at(loss, model.kernel, candidates, problem, points[:count], horizon)[1]
         assert np.all(gains > 0)
         return time.perf_counter() - start
 

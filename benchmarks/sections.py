@@ -6,7 +6,7 @@ import sys
 import time
 from functools import partial
 
-from benchmarks.setting import cpu_seconds, data, use_one_thread
+from benchmarks.setting import cpu_seconds, data
 
 
 def decide(loss, X, y, left, seed, **settings):
@@ -20,14 +20,13 @@ def decide(loss, X, y, left, seed, **settings):
 
 def decisions(repeats=9):
     """N = 25, d = 2, 20 evaluations left, warm: ours and the peers', interleaved."""
-    use_one_thread()
     import numpy as np
-    from glasses.campaign.methods import Start
-    from glasses.campaign.peers import PEERS
-    from glasses.campaign.protocols import PROTOCOLS
-    from glasses_lab.problems import Problem
 
     import glasses
+    from glasses_lab.campaign.methods import Start
+    from glasses_lab.campaign.peers import PEERS
+    from glasses_lab.campaign.protocols import PROTOCOLS
+    from glasses_lab.problems import Problem
 
     square = Problem("square", lambda x: 0.0, ((0.0, 1.0),) * 2, 0.0, np.zeros((0, 2)))
 
@@ -41,13 +40,13 @@ def decisions(repeats=9):
         "glasses ExpectedLoss (1 step)": ours(glasses.ExpectedLoss()),
         "glasses Glasses (20 steps, open loop)": ours(glasses.Glasses()),
         "glasses TwoStage (20 steps, default)": ours(glasses.TwoStage()),
-        "glasses paper() (20 steps, EP, DIRECT)": lambda X, y, seed: lambda: decide(None, X, y, 20, seed, preset=glasses.PAPER),
+        "glasses PAPER (20 steps, EP, DIRECT)": lambda X, y, seed: lambda: decide(None, X, y, 20, seed, preset=glasses.PAPER),
         "BoTorch LogEI, defaults (1 step)": peer("botorch-logei"),
         "BoTorch LogEI, noise fixed (1 step)": peer("botorch-logei-exact"),
         "Optuna GPSampler (1 step)": peer("optuna-gp"),
         "BoTorch one-shot tree (4 steps)": peer("botorch-tree-4"),
     }
-    slow = {"BoTorch one-shot tree (4 steps)", "glasses paper() (20 steps, EP, DIRECT)"}
+    slow = {"BoTorch one-shot tree (4 steps)", "glasses PAPER (20 steps, EP, DIRECT)"}
     seconds = {name: [] for name in methods}
     for make in methods.values():
         make(*data(25, 2, 1000), 0)()  # warm
@@ -61,7 +60,6 @@ def decisions(repeats=9):
 
 def growth():
     """CPU seconds of one warm decision against the horizon, the data and the dimension."""
-    use_one_thread()
     import numpy as np
 
     import glasses
@@ -94,39 +92,38 @@ def first():
 
 
 def memory():
-    """Peak resident memory of one decision: horizon 100, 4,096 places surveyed and every one of them valued."""
+    """Peak resident memory of one decision: horizon 100, 4,096 candidates proposed and every one of them valued."""
     import glasses
+    from glasses.search import MultiStart
 
     X, y = data(25, 2, 0)
-    decide(glasses.Glasses(), X, y, 100, 0, search=Cascade(places=4096, valued=4096))
+    decide(glasses.Glasses(), X, y, 100, 0, search=MultiStart(candidates=4096, screened=4096))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def expectation():
     """E[min] of 256 problems with 20 variables: CPU seconds and errors of EP and QMC."""
-    use_one_thread()
+    import jax
     import numpy as np
 
-    import glasses
+    from glasses.gaussian import EP, QMC, expected_min
+    from glasses.surrogate import GaussianProcess, Matern52
+    from glasses.surrogate.posterior import joint
 
     X, y = data(25, 2, 3)
     problems = []
-    post = glasses.GaussianProcess().posterior(X, (y - y.mean()) / y.std())
-    from glasses.surrogate.posterior import joint
-
+    post = GaussianProcess().posterior(X, (y - y.mean()) / y.std())
     rng = np.random.default_rng(0)
-    import jax
-
     with jax.enable_x64(True):
         for _ in range(256):
-            m, S = joint(glasses.Matern52(), post, jax.numpy.asarray(rng.random((20, 2))))
+            m, S = joint(Matern52(), post, jax.numpy.asarray(rng.random((20, 2))))
             problems.append((np.asarray(m), np.asarray(S)))
     m, S = (np.array(part) for part in zip(*problems, strict=True))
     eta = float(((y - y.mean()) / y.std()).min())
-    exact = glasses.expected_min(m, S, eta, method=glasses.QMC(2048)).gain
+    exact = expected_min(m, S, eta, method=QMC(2048)).gain
     found = {}
-    for method in (glasses.QMC(32), glasses.QMC(128), glasses.EP(fallback=None), glasses.EP()):
-        run = partial(glasses.expected_min, m, S, eta, method=method)
+    for method in (QMC(32), QMC(128), EP(fallback=None), EP()):
+        run = partial(expected_min, m, S, eta, method=method)
         result = run()
         times = [cpu_seconds(run) for _ in range(3)]
         error = np.abs(result.gain / exact - 1)

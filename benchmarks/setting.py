@@ -1,19 +1,12 @@
 """The common ground of all measurements: one thread, one data set per repetition, CPU seconds."""
 
-import os
-
-ONE_THREAD = {
+ONE_THREAD = {  # the environment a process is started with: XLA and BLAS read it once
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "NPROC": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
-
-
-def use_one_thread() -> None:
-    """Before anything numerical is imported."""
-    os.environ.update(ONE_THREAD)
 
 
 def data(n, d, seed):

@@ -26,6 +26,24 @@ REWORDED = {
     ),
     "evaluations must be a whole number of at least 1, got {}.": "{} must be a whole number of at least {}, got {}.",
     "places must be a whole number of at least 16, got {}.": "{} must be a whole number of at least {}, got {}.",
+    "A Dask cluster needs the library distributed: pip install 'glasses[cluster]'.": (
+        "A Dask cluster needs the library distributed: pip install 'glasses-lab[cluster]'."
+    ),
+    "two_step_values needs star = (M,), (M,), (M, U) and mu, var of shape (U,), got {}, {}, {} and {}, {}: one row of covariances "
+    "per point.": (
+        "two_step_values needs query = (M,), (M,), (M, U) and mu, var of shape (U,), got {}, {}, {} and {}, {}: one row of "
+        "covariances per point."
+    ),
+    "A correction needs {} forecasts for some number of evaluations ahead: play more runs.": (
+        "A correction needs {} forecasts for some number of evaluations ahead: replay more runs."
+    ),
+    "{} holds no results ({}): `glasses paper run`.": "{} holds no results ({}): run `glasses-lab paper run` first.",
+    "{} holds no finished run of {}: run `glasses campaign run {}` first.": (
+        "{} holds no finished run of {}: run `glasses-lab campaign run {}` first."
+    ),
+    "{} holds no run of suite {}: run `glasses campaign run {}` first.": (
+        "{} holds no run of suite {}: run `glasses-lab campaign run {}` first."
+    ),
     "workers = {} needs an executor: executor=concurrent.futures.ProcessPoolExecutor().": (
         "workers = {} needs an executor: executor={}."
     ),

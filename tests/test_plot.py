@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from pictures import drawn
 from problems import hills
 
 from glasses import ExpectedLoss, Optimizer
@@ -32,8 +33,14 @@ def test_the_numbers_of_the_picture():
 
 def test_the_picture_is_written(tmp_path):
     optimizer = some_run()
-    draw_run([("now", run_data(optimizer, optimizer.plan())), ("end", run_data(optimizer))], tmp_path / "new" / "run.png")
-    assert (tmp_path / "new" / "run.png").stat().st_size > 10_000
+    now, end = run_data(optimizer, optimizer.plan()), run_data(optimizer)
+    with drawn(tmp_path / "new" / "run.png") as picture:
+        draw_run([("now", now), ("end", end)], tmp_path / "new" / "run.png")
+    assert [panel.get_title() for panel in picture.figure.axes[:3]] == ["now", "end", "Convergence"]
+    np.testing.assert_array_equal(picture.curve(0, "evaluated"), now.points)
+    np.testing.assert_array_equal(picture.curve(0, "predicted steps"), now.plan[1:])
+    np.testing.assert_array_equal(picture.curve(0, "next point"), now.plan[:1])
+    np.testing.assert_array_equal(picture.curve(2, "best so far")[:, 1], end.best)
 
 
 def a_forecast():
@@ -66,8 +73,12 @@ def test_a_forecast_in_words():
 
 
 def test_the_picture_of_a_forecast_is_written(tmp_path):
-    draw_forecast(forecast_data(a_forecast(), maximize=True), tmp_path / "new" / "forecast.png", "$odd_title")
-    assert (tmp_path / "new" / "forecast.png").stat().st_size > 10_000
+    data = forecast_data(a_forecast(), maximize=True)
+    with drawn(tmp_path / "new" / "forecast.png") as picture:
+        draw_forecast(data, tmp_path / "new" / "forecast.png", "$odd_title")
+    np.testing.assert_array_equal(picture.curve(0, "expected best"), [[0, -1.0], [1, -0.5], [2, -0.25]])
+    assert picture.curve(0, "best now")[0, 1] == data.best
+    assert picture.figure.axes[0].get_title() == "$odd_title"
 
 
 def test_pictures_that_cannot_be_drawn_say_why():

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from glasses.problems.gp_draw import SamplePath, frequencies
-from glasses_lab import problems
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from glasses.surrogate.kernels import Matern52, SquaredExponential
+from glasses_lab import problems
+from glasses_lab.problems.gp_draw import SamplePath, frequencies
 
 FIXED = [*problems.PAPER, *problems.NINE, "Branin-standard"]
 SHIFTED = [f"{name}-shifted" for name in ("Dropwave", "Powers", "Ackley-2", "Ackley-5", "Ackley-10", "rastrigin-4")]

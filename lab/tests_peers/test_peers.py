@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from glasses.campaign.methods import METHODS, Start
-from glasses.campaign.peers import PEERS, terminator
-from glasses.campaign.protocols import PROTOCOLS
-from glasses.campaign.run import run
-from glasses.campaign.suite import Task
+
+from glasses_lab.campaign.methods import METHODS, Start
+from glasses_lab.campaign.peers import PEERS, terminator
+from glasses_lab.campaign.protocols import PROTOCOLS
+from glasses_lab.campaign.run import run
+from glasses_lab.campaign.suite import Task
 from glasses_lab.problems import Problem, get
 
 NAMES = [name for name, method in METHODS.items() if method.needs]

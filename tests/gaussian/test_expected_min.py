@@ -35,6 +35,7 @@ def test_one_variable_is_the_closed_form(method, m, s, eta):
     assert found.masses[1] == pytest.approx(stats.norm.cdf(z), rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_two_variables_against_quadrature(seed):
     """[eq:pair]: integrate over y_1, with EI of y_2 given y_1 inside."""
@@ -69,6 +70,7 @@ def test_bivariate_distribution_against_scipy(a, b, r):
     assert bivariate_cdf(a, b, r) == pytest.approx(exact, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_independent_variables_against_a_one_dimensional_integral():
     """1 - P(all y > t) integrated below eta."""
     m, s, eta = np.array([0.1, 0.5, -0.2, 0.9, 0.3]), np.array([0.3, 0.9, 0.2, 1.2, 0.5]), 0.0
@@ -77,6 +79,7 @@ def test_independent_variables_against_a_one_dimensional_integral():
         assert expected_min(m, np.diag(s**2), eta, method=method).gain == pytest.approx(gain, rel=tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 5, 17])
 def test_perfectly_correlated_variables_are_one_variable(n):
     one = expected_min([0.4], [[0.25]], 0.2).gain
@@ -84,6 +87,7 @@ def test_perfectly_correlated_variables_are_one_variable(n):
     assert many.gain == pytest.approx(one, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 20, 50])
 def test_gp_posteriors_against_a_large_reference(kind, n):
@@ -100,6 +104,7 @@ def test_gp_posteriors_against_a_large_reference(kind, n):
         assert np.isfinite(ep.gain[i])
 
 
+@pytest.mark.slow
 def test_ep_trusts_itself_on_ordinary_problems():
     """The certificate is not so strict that the fallback does all the work."""
     problems = [gp_problem(n, "spread", seed) for n in (3, 3, 3, 3) for seed in range(5)]
@@ -108,6 +113,7 @@ def test_ep_trusts_itself_on_ordinary_problems():
     assert np.mean(status == Status.CONVERGED) > 0.5
 
 
+@pytest.mark.slow
 def test_ep_falls_back_and_says_so():
     m, S, eta = gp_problem(20, "duplicated", 0)
     with_net = expected_min(m, S, eta, method=EP())
@@ -161,6 +167,7 @@ def slopes(m, S, eta, method, direction, step=1e-6):
     return finite_difference(lambda m: value(m=m), m, step), by_eta, by_cov
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 8])
 @pytest.mark.parametrize("method", [QMC(), EP(fallback=None)], ids=str)
 def test_gradients_against_finite_differences(method, n):
@@ -188,6 +195,7 @@ def test_closed_form_of_the_pair_has_exact_derivatives():
     np.testing.assert_allclose(np.sum(found.d_cov * direction), by_cov, rtol=1e-6)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n=st.sampled_from([1, 2, 4]), shift=st.floats(-1e3, 1e3), scale=st.floats(1e-3, 1e3))
 def test_shift_and_scale_equivariance(seed, n, shift, scale):
     m, S, eta = random_problem(seed, n)
@@ -198,6 +206,7 @@ def test_shift_and_scale_equivariance(seed, n, shift, scale):
         np.testing.assert_allclose(moved.masses, plain.masses, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n=st.sampled_from([2, 4]))
 def test_permutation(seed, n):
     m, S, eta = random_problem(seed, n)
@@ -209,6 +218,7 @@ def test_permutation(seed, n):
         assert shuffled.gain == pytest.approx(plain.gain, rel=tolerance)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n=st.sampled_from([3, 4]))
 def test_a_further_variable_never_raises_the_expected_minimum(seed, n):
     m, S, eta = random_problem(seed, n)
@@ -223,6 +233,7 @@ def compiled(method):
     return jax.jit(method.log_gain)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), n=st.sampled_from([2, 3]), extra=st.just(3))
 def test_padding_is_invisible(seed, n, extra):
     m, S, eta = random_problem(seed, n)
@@ -251,6 +262,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=str)
 @pytest.mark.parametrize("name", HARD)
 def test_hard_cases_are_finite_and_bounded(method, name):

@@ -61,6 +61,7 @@ def test_improvement_quantiles_invert_the_distribution(z):
         assert part / total == pytest.approx(level, rel=2e-4, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_improvement_quantiles_are_smooth():
     table = improvement_table((0.2, 0.8))
     z = jnp.linspace(-4.0, 4.0, 4001)

@@ -44,6 +44,7 @@ def test_samples_follow_the_determinants(k):
     assert np.all(np.abs(count / draws - probability) < 4.5 * error)
 
 
+@pytest.mark.slow
 def test_conditioning_on_the_star_is_conditioning_the_model():
     """[eq:given]: sets with x* in them, as the process over x* and the places gives them, are those of the oracle."""
     places = np.random.default_rng(2).random((6, 2))

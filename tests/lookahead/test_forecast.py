@@ -22,6 +22,7 @@ def forecast(left=LEFT, size=8, **settings):
     return forecast_gains(candidates, X, None, np.asarray(left), kernel=kernel, size=size), candidates, model, kernel
 
 
+@pytest.mark.slow
 def test_the_expected_best_never_rises_and_lies_between_its_bounds():
     found = forecast()[0]
     gain = np.asarray(found.gain)

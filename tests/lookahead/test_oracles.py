@@ -209,6 +209,7 @@ def test_steps_are_paid_for(oracle):
     assert len(went) == 7 or np.all(cost[left_over] > rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ORACLES, ids=str)
 @pytest.mark.parametrize("count", [6, 12])
 def test_a_small_space_is_visited_once(oracle, count):

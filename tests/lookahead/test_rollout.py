@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from glasses_lab.exact import Even, policy_values
 from problems import hills, make_candidates, query_of
 
 from glasses import GaussianProcess, Glasses, tiny
@@ -17,6 +16,7 @@ from glasses.search.race import entrants_of
 from glasses.surrogate import SquaredExponential
 from glasses.surrogate.outputs import Affine
 from glasses.surrogate.posterior import Hyper, posterior
+from glasses_lab.exact import Even, policy_values
 
 POINTS = np.random.default_rng(3).random((60, 2))
 GRID = np.linspace(0, 1, 15)[:, None]
@@ -111,6 +111,7 @@ def decided(seed, race):
     return MultiStart(screened=24).decide(Rollout(race=race), model.kernel, problem, np.random.default_rng(1))
 
 
+@pytest.mark.slow
 def test_racing_picks_what_valuing_everything_picks():
     """[eq:race]: the very candidate that all 256 futures for all 24 candidates choose in at least half of the cases (many
     candidates are next to equal), and never one that is worth 1 % less. A race that begins with 16 futures does worse."""
@@ -131,6 +132,7 @@ def test_wrong_races_are_refused(race):
         Rollout(race=race)
 
 
+@pytest.mark.slow
 def test_any_horizon():
     """The plan of 40 evaluations: bounded arrays, a finite value, no candidate twice."""
     X = np.random.default_rng(0).random((8, 2))

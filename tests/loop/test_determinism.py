@@ -26,6 +26,7 @@ def suggestions(seed):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_twenty_suggestions_in_two_processes():
     first, second, other = suggestions(5), suggestions(5), suggestions(6)
     assert len(first) == 24

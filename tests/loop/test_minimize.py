@@ -17,6 +17,7 @@ def test_finds_the_minimum():
     assert result.recommended.mean == pytest.approx(LOWEST, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_paper_preset_runs_to_the_letter():
     calls = []
 

@@ -25,6 +25,7 @@ def cost(rate, layers, kind, drop):
     return (math.log10(rate) + 2.5) ** 2 + 0.05 * (layers - 5) ** 2 + {"a": 0.5, "b": 0.0, "c": 1.0}[kind] + abs(drop - 0.2)
 
 
+@pytest.mark.slow
 def test_a_mixed_space_is_minimised():
     seen = []
 
@@ -206,6 +207,7 @@ def test_failures_do_not_move_what_is_to_be_beaten():
     assert float(incumbent(optimizer.model.kernel, told)) == pytest.approx(before, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_failures_may_be_free():
     def objective(x):
         return float(x[0]) if x[0] < 0.7 else math.nan

@@ -27,6 +27,7 @@ def environment(cache, **more):
     return kept | {"GLASSES_CACHE_DIR": str(cache)} | more
 
 
+@pytest.mark.slow
 def test_a_whole_run_compiles_a_handful_of_programs():
     """30 evaluations with the default: one fit, one survey, a recommendation, three stages for each of three horizons."""
     forget_programs()
@@ -44,6 +45,7 @@ def test_a_whole_run_compiles_a_handful_of_programs():
     assert programs_in_memory() == programs
 
 
+@pytest.mark.slow
 def test_no_program_calls_a_batched_factorisation():
     """XLA's CPU runtime was seen to wait forever on a batched LAPACK call inside nested loops: every call is for one matrix."""
     optimizer = Optimizer(BOX, budget=16, seed=0, loss=ExpectedLoss())
@@ -88,6 +90,7 @@ def test_programs_run_in_float64_inside_a_float32_world():
     assert float(out[0]) == 1 / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{}, {"cost": {"x": 0.8}}, {"model": GaussianProcess(hyperparameter_samples=2)}, {"loss": Rollout(race=(16,))}]
 )

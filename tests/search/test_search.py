@@ -51,6 +51,7 @@ def test_myopic_losses_are_minimised_over_the_whole_square(loss, seed):
     assert found.value >= float(values.max()) - 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Glasses(), TwoStage(nodes=5)], ids=str)
 def test_a_wider_search_finds_little_more(loss):
     narrow = decide(loss, MultiStart())
@@ -72,6 +73,7 @@ def test_direct_plans_too():
     assert np.isfinite(found.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [MultiStart(), Direct(evaluations=40)], ids=str)
 @pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), LowerConfidenceBound()], ids=str)
 def test_pending_points_move_the_decision(search, loss):
@@ -114,6 +116,7 @@ print(json.dumps([[decide(loss, MultiStart()).x.tolist(), float(decide(loss, Mul
 LOSSES = (ExpectedLoss(), Glasses(), Rollout(race=(16,)))
 
 
+@pytest.mark.slow
 def test_an_accelerator_values_in_batches_what_a_cpu_values_in_turn(tmp_path):
     """The path of a GPU, on a CPU: the same decisions up to rounding."""
     folder = Path(__file__).parent

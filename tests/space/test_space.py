@@ -52,6 +52,7 @@ def test_there_and_back(given, random):
     np.testing.assert_allclose(space.to_unit(space.from_unit(place)), place, atol=2e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(parameters, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_compiled_programs_snap_to_the_same_values(given, random):
     space = Space(given)

@@ -2,6 +2,7 @@
 
 import itertools
 import textwrap
+from pathlib import Path
 
 import pytest
 from postgres import start_server
@@ -37,6 +38,13 @@ python = "diary_objective:measure"
 x = [0.0, 1.0]
 k = {{ type = "int", low = 0, high = 9 }}
 """
+
+
+def pytest_collection_modifyitems(items):
+    """Everything in this folder is a ``study`` test, but for one whole study that ``make quick`` runs too."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.name != "test_from_new_to_a_picture":
+            item.add_marker("study")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import sys
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pictures import drawn
 from shell import dump, glasses
 
 from glasses.cli import main
@@ -46,9 +47,10 @@ def test_from_new_to_a_picture(tmp_path, capsys, monkeypatch):
     shown = glasses(capsys, "show", path)
     assert "12 complete; 0 of 12 left" in shown
     assert "recommended" in shown
-    assert "Wrote" in glasses(capsys, "plot", path)
-    assert (tmp_path / "study.png").stat().st_size > 20_000
+    with drawn(tmp_path / "study.png") as picture:
+        assert "Wrote" in glasses(capsys, "plot", path)
     rows = list(csv.DictReader(io.StringIO(glasses(capsys, "export", path))))
+    assert picture.curve(0, "evaluation")[:, 1] == pytest.approx([float(row["value"]) for row in rows])
     assert len(rows) == 12
     found = json.loads(glasses(capsys, "show", path, "--format", "json"))
     assert found["best"]["value"] == min(float(row["value"]) for row in rows)

@@ -3,7 +3,9 @@
 import json
 import sys
 
+import numpy as np
 import pytest
+from pictures import drawn
 from shell import dump, glasses
 
 LINE = """
@@ -104,10 +106,11 @@ def test_a_forecast_in_the_units_and_the_direction_of_the_study(line, capsys, tm
     path = write()
     glasses(capsys, "run", path, "--most", "4")
     before = dump(path)
-    out = glasses(capsys, "forecast", path, "--out", tmp_path / "ahead.png")
+    with drawn(tmp_path / "ahead.png") as picture:
+        out = glasses(capsys, "forecast", path, "--out", tmp_path / "ahead.png")
     found = json.loads(glasses(capsys, "forecast", path, "--format", "json"))
     assert dump(path) == before
-    assert (tmp_path / "ahead.png").stat().st_size > 10_000
+    np.testing.assert_allclose(picture.curve(0, "expected best")[1:, 1], [each["expected"] for each in found["steps"]])
     best = json.loads(glasses(capsys, "show", path, "--format", "json", "--no-plan"))["best"]["value"]
     assert found["best"] == pytest.approx(best, abs=1e-9)
     assert [each["k"] for each in found["steps"]] == [1, 2, 3, 4, 5, 6]

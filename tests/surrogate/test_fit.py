@@ -49,6 +49,7 @@ def test_the_prior_is_the_one_of_the_header():
         assert difference == pytest.approx(penalty(free), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [Matern52(), Matern52() + Constant()], ids=str)
 @pytest.mark.parametrize("with_prior", [True, False])
 @pytest.mark.parametrize("constant_mean", [True, False])
@@ -116,6 +117,7 @@ def test_very_little_or_constant_data(model, n, y):
     assert np.all(sd > 0)
 
 
+@pytest.mark.slow
 def test_a_thousand_observations():
     X, y = wave(1000, d=3, noise=0.05)
     post = GaussianProcess().posterior(X, y, PLAIN)

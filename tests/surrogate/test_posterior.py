@@ -67,6 +67,7 @@ def test_mean_and_covariance_match_scikit_learn(kernel, bias):
     np.testing.assert_allclose(sd**2, np.diag(exact_C), atol=1e-8)
 
 
+@pytest.mark.slow
 @given(n=st.sampled_from([1, 4, 9]), extra=st.sampled_from([1, 6]), seed=st.integers(0, 99))
 def test_padding_is_invisible(n, extra, seed):
     A = jnp.asarray(np.random.default_rng(1).random((4, 2)))
@@ -77,6 +78,7 @@ def test_padding_is_invisible(n, extra, seed):
     np.testing.assert_allclose(plain[1], padded[1], atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_conditioning_step_by_step_is_conditioning_at_once(kernel):
     h = hyper()
@@ -91,6 +93,7 @@ def test_conditioning_step_by_step_is_conditioning_at_once(kernel):
     np.testing.assert_allclose(joint(kernel, step, A)[1], joint(kernel, once, A)[1], atol=1e-8)
 
 
+@pytest.mark.slow
 def test_an_observation_at_the_mean_changes_only_the_variance():
     h = hyper(noise=1e-6)
     post = jax.tree.map(jnp.asarray, grow(posterior(Matern52(), h, *data(6)), 8))

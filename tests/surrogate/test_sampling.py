@@ -24,6 +24,7 @@ def fitted(model, n=12, seed=0, noise=0.0):
     return model.posterior(X, (y - y.mean()) / y.std(), PLAIN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [None, 0.0])
 def test_samples_spread_around_the_mode_as_the_density_says(noise):
     """[eq:laplace], [eq:chain]: the mean excess of J over its least value is about half the number of free directions, as for
@@ -51,6 +52,7 @@ def problem(post, samples=None):
     return Problem(post=post, fitted=post, pending=np.zeros((0, 2)), remaining=3, samples=samples)
 
 
+@pytest.mark.slow
 def test_a_decision_averages_over_the_samples():
     """[eq:samples]: the acquisition value is the logarithm of the mean gain, recomputed here sample by sample."""
     model = GaussianProcess(noise=0.0, hyperparameter_samples=5)

@@ -27,7 +27,8 @@ Measured on Q_2 at 21 places of [0, 1] (squared exponential, lengthscale .1, 3 o
 places, median over 12 data sets: 64 nodes 7e-4 evenly spaced and 5e-3 Gauss-Hermite, 128 nodes 2e-4 and 2e-3. A variance below
 1e-9 of the largest counts as zero: the place is known.
 Cost of [eq:dp]: U (U Q)^(n-1) improvements at 30 ns: n = 3 at 21 places with 64 nodes takes a second or two. Plain NumPy and
-nothing of the engine, on purpose. Next: ``losses`` holds the planners; docs/method.md has their values against these.
+nothing of the engine, on purpose. Next: ``glasses.lookahead.losses`` holds the planners, ``reproduction.values`` compares them
+with these values (docs/method.md).
 """
 
 from __future__ import annotations
@@ -162,17 +163,17 @@ def plan_value(mu: Any, cov: Any, eta: float, steps: Sequence[int], rule: Rule =
     return float(act(state, len(steps))[0])
 
 
-def two_step_values(star: tuple[Any, Any, Any], mu: Any, var: Any, eta: float, rule: Rule = _DEFAULT) -> np.ndarray:
+def two_step_values(query: tuple[Any, Any, Any], mu: Any, var: Any, eta: float, rule: Rule = _DEFAULT) -> np.ndarray:
     """[eq:twostep] at M points that need not be places: the second evaluation goes to the best of U places.
 
-    ``star``: their means (M,), variances (M,) and covariances with the places (M, U); ``mu``, ``var`` (U,): the law of f at
+    ``query``: their means (M,), variances (M,) and covariances with the places (M, U); ``mu``, ``var`` (U,): the law of f at
     each place.
     """
-    m, v, cross = (np.asarray(a, dtype=float) for a in star)
+    m, v, cross = (np.asarray(a, dtype=float) for a in query)
     mu, var = np.asarray(mu, dtype=float), np.asarray(var, dtype=float)
     if m.ndim != 1 or mu.ndim != 1 or v.shape != m.shape or var.shape != mu.shape or cross.shape != (len(m), len(mu)):
         raise ValueError(
-            "two_step_values needs star = (M,), (M,), (M, U) and mu, var of shape (U,), got "
+            "two_step_values needs query = (M,), (M,), (M, U) and mu, var of shape (U,), got "
             f"{m.shape}, {v.shape}, {cross.shape} and {mu.shape}, {var.shape}: one row of covariances per point."
         )
     t, w = rule.points()

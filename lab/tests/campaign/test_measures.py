@@ -3,7 +3,8 @@
 import math
 
 import pytest
-from glasses.campaign.measures import gap, measure, normalized, read_rows, write_rows
+
+from glasses_lab.campaign.measures import gap, measure, normalized, read_rows, write_rows
 
 
 def record(y, true=None, recommended=None, initial=2, minimum=0.0, evaluations=None, error=None, method="el", seed=0):

@@ -2,19 +2,20 @@
 
 import numpy as np
 import pytest
-from glasses.campaign.binoculars import BATCH, _best_of_batch
-from glasses.campaign.methods import METHODS
-from glasses.campaign.protocols import PROTOCOLS
-from glasses.campaign.run import run
-from glasses.campaign.suite import Task
-from glasses_lab.problems import get
 
 from glasses import GaussianProcess
 from glasses.gaussian import expected_min
 from glasses.lookahead.losses import Glasses
-from glasses.search.cascade import open_scene
-from glasses.search.decision import Situation
+from glasses.search.decision import Problem
+from glasses.search.propose import candidates_for
+from glasses.surrogate.outputs import Affine
 from glasses.surrogate.posterior import joint
+from glasses_lab.campaign.binoculars import BATCH, _best_of_batch
+from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.protocols import PROTOCOLS
+from glasses_lab.campaign.run import run
+from glasses_lab.campaign.suite import Task
+from glasses_lab.problems import get
 
 OURS = [name for name, method in METHODS.items() if not method.needs]
 
@@ -55,20 +56,21 @@ def test_the_protocols():
 
 
 def test_binoculars_takes_the_best_point_of_the_best_batch():
-    """[eq:qei]: no batch of survey places among 200, nor the believer's plan, is worth more together; the merit is log EI."""
+    """[eq:qei]: no batch of candidates among 200, nor the believer's plan, is worth more together; the value is log EI."""
     model, rng = GaussianProcess(noise=0.0), np.random.default_rng(0)
     X = rng.random((8, 2))
     y = np.sin(7 * X[:, 0]) + np.cos(5 * X[:, 1])
-    situation = Situation(model.posterior(X, (y - y.mean()) / y.std()), np.zeros((0, 2)), 20)
-    scene = open_scene(model.kernel, situation, 256, rng)
-    found = _best_of_batch(scene, np.asarray(BATCH), kernel=model.kernel)
+    post = model.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
+    problem = Problem(post=post, fitted=post, pending=np.zeros((0, 2)), remaining=20)
+    candidates = candidates_for(model.kernel, problem, 256, rng)
+    found = _best_of_batch(candidates, np.asarray(BATCH), kernel=model.kernel)
 
     def worth(points):
-        mu, S = joint(model.kernel, scene.post, points)
-        return float(expected_min(np.asarray(mu), np.asarray(S), float(scene.eta)).gain)
+        mu, S = joint(model.kernel, candidates.post, points)
+        return float(expected_min(np.asarray(mu), np.asarray(S), float(candidates.eta)).gain)
 
-    places = np.asarray(scene.points)
+    points = np.asarray(candidates.points)
     best = worth(np.asarray(found.x))
-    assert best > max(worth(places[rng.choice(256, BATCH, replace=False)]) for _ in range(200))
-    alone = [float(expected_min([m], [[s * s]], float(scene.eta)).gain) for m, s in zip(found.mean, found.sd, strict=True)]
-    np.testing.assert_allclose(np.exp(np.asarray(found.merit)), alone, rtol=1e-6)
+    assert best > max(worth(points[rng.choice(256, BATCH, replace=False)]) for _ in range(200))
+    alone = [float(expected_min([m], [[s * s]], float(candidates.eta)).gain) for m, s in zip(found.mean, found.sd, strict=True)]
+    np.testing.assert_allclose(np.exp(np.asarray(found.value)), alone, rtol=1e-6)

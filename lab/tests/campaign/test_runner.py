@@ -10,10 +10,12 @@ import warnings
 
 import numpy as np
 import pytest
-from glasses.campaign.run import initial_design, run
-from glasses.campaign.runner import run_suite
-from glasses.campaign.suite import Task, read_suite
+
 from glasses_lab.campaign import methods
+from glasses_lab.campaign.forecasts import forecast_run
+from glasses_lab.campaign.run import initial_design, run
+from glasses_lab.campaign.runner import run_suite
+from glasses_lab.campaign.suite import Task, read_suite
 from glasses_lab.problems import get
 
 MANY = """methods = ["random", "sobol"]
@@ -35,7 +37,7 @@ def suite_file(tmp_path):
 
 
 def command(suite, results, *more):
-    return [sys.executable, "-m", "glasses", "campaign", "run", str(suite), "--results", str(results), *more]
+    return [sys.executable, "-m", "glasses_lab", "campaign", "run", str(suite), "--results", str(results), *more]
 
 
 def comparable(record):
@@ -59,6 +61,35 @@ def test_a_run_is_whole_and_repeatable():
     assert first["recommended_true"] == get("Branin").true(first["recommended"])
     assert first["versions"]["jax"]
     assert json.loads(json.dumps(first)) == first
+
+
+EARLIER = "import glasses; glasses.minimize(lambda x: x[0] ** 2, [(0, 1)], budget=5, seed=0)"
+ONE_RUN = """
+import json
+from glasses_lab.campaign.run import run
+from glasses_lab.campaign.suite import Task
+print(json.dumps(run(Task("Cosines", "el", 0, "fair", 5, 12))["x"]))
+"""
+
+
+def test_a_run_does_not_depend_on_what_its_process_did_before():
+    """Not on an earlier optimisation, nor on the number of threads of XLA: the same points to the last bit."""
+
+    def points(code, **settings):
+        surroundings = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "NPROC")} | settings
+        done = subprocess.run([sys.executable, "-c", code], env=surroundings, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    alone = points(ONE_RUN)
+    assert points(EARLIER + ONE_RUN) == alone
+    assert points(ONE_RUN, NPROC="1") == alone
+
+
+def test_a_run_leaves_the_environment_alone():
+    before = dict(os.environ)
+    record = run(Task("Branin", "random", 3, "fair", 4, 3))
+    forecast_run(record, moments=(0.5,))
+    assert dict(os.environ) == before
 
 
 def test_every_method_starts_from_the_same_evaluations():
@@ -202,6 +233,6 @@ def test_a_dask_cluster_gives_the_same_results(tmp_path, suite_file):
     ],
 )
 def test_a_wrong_cluster_gets_a_sentence(tmp_path, suite_file, cluster, sentence, monkeypatch):
-    monkeypatch.setattr("glasses.campaign.runner.PATIENCE", 1)
+    monkeypatch.setattr("glasses_lab.campaign.runner.PATIENCE", 1)
     with pytest.raises(ValueError, match=sentence):
         run_suite(read_suite(suite_file(MANY.format(seeds=1))), tmp_path / "r.jsonl", cluster=cluster, say=lambda _: None)

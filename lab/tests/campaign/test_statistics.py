@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
-from glasses.campaign.measures import TENTHS, Row
-from glasses.campaign.statistics import (
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import false_discovery_control, sem, ttest_rel, wilcoxon
+
+from glasses_lab.campaign.measures import TENTHS, Row
+from glasses_lab.campaign.statistics import (
     TIE,
     against,
     against_by_problem,
@@ -17,10 +21,7 @@ from glasses.campaign.statistics import (
     signed_rank,
     tied_ranks,
 )
-from glasses.campaign.tables import by_function, duels, overall, paper_gaps, regrets
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import false_discovery_control, sem, ttest_rel, wilcoxon
+from glasses_lab.campaign.tables import by_function, duels, overall, paper_gaps, regrets
 
 
 def row(problem, method, seed, gap, **other):

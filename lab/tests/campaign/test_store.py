@@ -6,7 +6,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from glasses.campaign.store import Store, read_records
+
+from glasses_lab.campaign.store import Store, read_records
 
 
 def lines(path):
@@ -103,7 +104,7 @@ def test_threads_share_a_store(tmp_path):
 OTHER = """
 import sys
 from pathlib import Path
-from glasses.campaign.store import Store
+from glasses_lab.campaign.store import Store
 store = Store(Path(sys.argv[1])).__enter__()
 print(*[store.claim(key) for key in sys.argv[2:]], flush=True)
 sys.stdin.readline()

@@ -1,7 +1,8 @@
 """Suite files: what they say is what is run; what they get wrong is named by line and key."""
 
 import pytest
-from glasses.campaign.suite import read_suite, suites
+
+from glasses_lab.campaign.suite import read_suite, suites
 from glasses_lab.problems import NINE, PAPER, get
 
 GOOD = """name = "mine"

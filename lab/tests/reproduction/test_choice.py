@@ -4,16 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from glasses.campaign.measures import TENTHS, Row
-from glasses.campaign.methods import METHODS
-from glasses.campaign.suite import read_suite
-from glasses_lab.reproduction import choice, page
+from pictures import drawn
 
 from glasses import DEFAULT
-from glasses.cli import main
 from glasses.lookahead.losses import TwoStage
+from glasses_lab.campaign.measures import TENTHS, Row
+from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.suite import read_suite
+from glasses_lab.campaign.tables import problems_of
+from glasses_lab.cli import main
+from glasses_lab.reproduction import choice, page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PEERS = ("el", "botorch-logei-exact", "optuna-gp", "binoculars")
 
 
@@ -67,11 +69,15 @@ def test_the_tables_and_the_figure_of_a_last_batch(tmp_path, monkeypatch):
     page_ = tmp_path / "page.md"
     names = ("goals", "last", "lead", "functions", "last-about")
     page_.write_text("".join(f"<!-- table {name} -->\n<!-- end -->\n" for name in names))
-    choice.make(tmp_path, None, page_)
+    with drawn(tmp_path / "choice.png") as picture:
+        choice.make(tmp_path, None, page_)
     text = page_.read_text()
     assert choice.goals(rows) in text
     assert "| two-stage against it |" in text
-    assert (tmp_path / "choice.png").stat().st_size > 10_000
+    assert picture.ticks(0) == problems_of(rows)
+    means = {method: np.mean([row.gap for row in rows if row.method == method]) for method in (choice.CHOSEN, *PEERS)}
+    for method, mean in means.items():
+        assert picture.curve(1, METHODS[method].title)[-1, 1] == pytest.approx(mean)
 
 
 def made_up(lift, seeds=12):

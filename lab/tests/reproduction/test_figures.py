@@ -4,19 +4,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from glasses.campaign.measures import read_rows
-from glasses.campaign.tables import overall
-from glasses.reproduction.camel import camel
-from glasses.reproduction.comparison import curves, differences, draw
-from glasses.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
-from glasses.reproduction.order import LEFT, order_matters
-from glasses.reproduction.steps_ahead import AHEAD, SHOWN, draw_steps_ahead, steps_ahead
-from glasses.reproduction.values import PLACES, PLANNERS, draw_planner_values, planner_values, remark, table
-from glasses_lab.reproduction import page
+from pictures import drawn
 
 from glasses import Glasses, TwoStage
+from glasses_lab.campaign.measures import read_rows
+from glasses_lab.campaign.tables import overall, title
+from glasses_lab.reproduction import page
+from glasses_lab.reproduction.camel import camel
+from glasses_lab.reproduction.comparison import curves, differences, draw
+from glasses_lab.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
+from glasses_lab.reproduction.order import LEFT, order_matters
+from glasses_lab.reproduction.steps_ahead import AHEAD, SHOWN, draw_steps_ahead, steps_ahead
+from glasses_lab.reproduction.stored import FOLDER
+from glasses_lab.reproduction.values import PLANNERS, POINTS, draw_planner_values, planner_values, remark, table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +46,8 @@ def steps():
 
 def test_predicted_steps(steps):
     assert steps.steps.shape == steps.believed.shape == (2, AHEAD - 1, 2)
-    for star, future in zip(steps.stars, steps.steps, strict=True):
-        every = np.vstack([star, future])
+    for query, future in zip(steps.queries, steps.steps, strict=True):
+        every = np.vstack([query, future])
         assert len(np.unique(every.round(6), axis=0)) == AHEAD
     assert not np.array_equal(steps.steps[0], steps.steps[1])  # the future depends on the putative point
 
@@ -92,19 +94,35 @@ def test_the_comparison(stored, tmp_path):
     rows, _ = stored["samples"]
     data = differences(rows, ("glasses", "two-stage"))
     assert set(data.cells) == {(p, m) for p in data.problems for m in ("glasses", "two-stage")}
-    drawn = curves(rows)
-    assert np.all(np.diff(drawn.mean["el"]) >= -1e-9)
+    curve = curves(rows)
+    assert np.all(np.diff(curve.mean["el"]) >= -1e-9)
     final = np.mean([np.mean([r.gap for r in rows if r.problem == p and r.method == "el"]) for p in data.problems])
-    assert drawn.mean["el"][-1] == pytest.approx(final, abs=1e-4)
-    draw({"samples": rows}, tmp_path / "c.png")
-    assert (tmp_path / "c.png").stat().st_size > 10_000
+    assert curve.mean["el"][-1] == pytest.approx(final, abs=1e-4)
+    with drawn(tmp_path / "c.png") as picture:
+        draw({"samples": rows}, tmp_path / "c.png")
+    left, right = 0, 1
+    assert picture.ticks(left) == data.problems
+    for method, mean in curve.mean.items():
+        np.testing.assert_array_equal(picture.curve(right, title(method)), np.column_stack([100 * curve.part, mean]))
+    bars = {bar.lines[0].get_xdata()[0] for bar in picture.figure.axes[left].containers}
+    assert bars == {cell.difference.mean for cell in data.cells.values()}
 
 
 def test_the_pictures_are_written(surfaces, steps, tmp_path):
-    draw_loss_surfaces(surfaces, tmp_path / "new" / "loss.png")
-    draw_steps_ahead(steps, tmp_path / "steps.png")
-    assert (tmp_path / "new" / "loss.png").stat().st_size > 10_000
-    assert (tmp_path / "steps.png").stat().st_size > 10_000
+    """Maps with the evaluated points and the next one where the numbers have them."""
+    with drawn(tmp_path / "new" / "loss.png") as picture:
+        draw_loss_surfaces(surfaces, tmp_path / "new" / "loss.png")
+    for k, lowest in enumerate(surfaces.lowest):
+        np.testing.assert_array_equal(picture.marks(k, "*"), surfaces.chosen[k : k + 1])
+        np.testing.assert_array_equal(picture.marks(k, "o"), surfaces.points)
+        assert f"minimum {lowest:.3f}" in picture.figure.axes[k].get_title()
+    with drawn(tmp_path / "steps.png") as picture:
+        draw_steps_ahead(steps, tmp_path / "steps.png")
+    for k in range(2):
+        np.testing.assert_array_equal(picture.marks(k, "*"), steps.queries[k : k + 1])
+        np.testing.assert_array_equal(picture.marks(k, "o"), np.vstack([steps.points, steps.steps[k]]))
+        np.testing.assert_array_equal(picture.marks(k, "s"), steps.believed[k])
+        assert {text.get_text() for text in picture.figure.axes[k].texts} == {str(n) for n in range(2, AHEAD + 1)}
 
 
 def test_the_open_loop_hardly_knows_which_point_comes_first():
@@ -119,7 +137,7 @@ def test_planners_against_the_optimum(tmp_path):
     data = planner_values(data_sets=3)
     one = data.example
     optimum = one.values["optimum"]
-    assert optimum.shape == (PLACES,)
+    assert optimum.shape == (POINTS,)
     assert np.all(one.values["EI"] < one.values["EI rollout"])
     assert np.all(one.values["EI rollout"] <= optimum * (1 + 1e-12))
     assert np.all(one.values["open loop"] < 1.01 * optimum)
@@ -130,11 +148,18 @@ def test_planners_against_the_optimum(tmp_path):
         assert data.attained[name].mean() > data.attained["any place"].mean()
     assert data.promised["EI"].mean() < data.promised["open loop"].mean() < data.promised["two-stage, fine"].mean() < 1
     assert [line.split("|")[1].strip() for line in table(data).splitlines()[2:]] == ["any place", *PLANNERS]
-    assert data.reaction.shape == (3, PLACES)
+    assert data.reaction.shape == (3, POINTS)
     assert data.reaction.mean() > 0
     assert f"at {np.mean(data.reaction < 0):.1%} of the places it is below" in remark(data)
-    draw_planner_values(data, tmp_path / "new" / "values.png")
-    assert (tmp_path / "new" / "values.png").stat().st_size > 10_000
+    with drawn(tmp_path / "new" / "values.png") as picture:
+        draw_planner_values(data, tmp_path / "new" / "values.png")
+    below, right = 1, 2
+    for name in ("optimum", "EI", "open loop", "two-stage"):
+        np.testing.assert_array_equal(picture.curve(below, name), np.column_stack([one.places, one.values[name]]))
+    assert [label.splitlines()[0] for label in picture.ticks(right)] == list(data.attained)
+    np.testing.assert_array_equal(
+        np.sort(picture.marks(right, ".")[:, 0]), np.sort(100 * np.concatenate([*data.attained.values()]))
+    )
 
 
 def test_pages_and_folders_that_do_not_fit(tmp_path):
@@ -142,6 +167,6 @@ def test_pages_and_folders_that_do_not_fit(tmp_path):
         page.filled("<!-- table nothing -->\n<!-- end -->", {"fair": "x"})
     with pytest.raises(ValueError, match="holds no results"):
         page.load(tmp_path)
-    rows, about = read_rows(page.RESULTS / "fair.csv")
+    rows, about = read_rows(FOLDER / "fair.csv")
     assert about["suite"] == "fair"
     assert rows

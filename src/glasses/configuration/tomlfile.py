@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 
 class TomlFile:
-    """The ``content`` of a file, which is ``what`` it is meant to be ("a suite")."""
+    """The ``content`` of a file, which is ``what`` it is meant to be ("a study")."""
 
     def __init__(self, path: Path, what: str) -> None:
         self.path, self.what = path, what

@@ -1,4 +1,4 @@
-"""The sentence for a name nobody knows: of a problem, a method, a suite, a key."""
+"""The sentence for a name nobody knows: of a parameter, a method, a key."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ So where the model sees nothing to gain, nothing is promised; where it sees some
 r more; and the next evaluation, t_1 = 1, is left alone. With costs, k counts the evaluations that can be paid for. The
 open-loop gain moves like the expected one at its step and the clairvoyant one like the last, so both stay on their sides of it.
 
-a, b and m of ``CORRECTION`` come from runs without noise of the default planner on a development suite, seeds from 1000;
-docs/how_to_choose.md shows how they do. The power only keeps small gains small: the shares fitted with 2 or 4 in its place are
+a, b and m of ``CORRECTION`` come from runs without noise of the default planner on test functions; docs/how_to_choose.md says
+how they were fitted and how they do. The power only keeps small gains small: the shares fitted with 2 or 4 in its place are
 the same to 0.1. Known hyperparameters need no correction.
 """
 

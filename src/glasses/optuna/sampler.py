@@ -262,6 +262,6 @@ def _make_optimizer(bounds: Any, **settings: Any) -> Optimizer:
 
 
 def _usual_initial(parameters: Any, budget: int) -> int:
-    from glasses.loop.optimizer import usual_initial
+    from glasses.loop.design import usual_initial
 
     return usual_initial(Space(parameters), budget)

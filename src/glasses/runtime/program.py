@@ -15,7 +15,7 @@ Compiler options. On a CPU matrix products use one thread: with several the roun
 the same run in another process could end elsewhere. The fusion emitters double the time to compile these programs and do not
 speed them up. The level of optimisation is fixed because a flag of JAX can lower it.
 
-A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long campaign
+A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long run
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
 
 Cost: a call of a known program about 0.1 ms; of a cached one some 10 ms once per process; a new one seconds.

@@ -17,15 +17,15 @@ import numpy as np
 
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.candidates import CandidateSet, query_candidate
 from glasses.lookahead.determinantal import DeterminantalPoints
 from glasses.lookahead.loss import Loss
-from glasses.lookahead.oracles import KrigingBeliever, LocalPenalization, Oracle, unseen
-from glasses.lookahead.scene import Scene, star_at
+from glasses.lookahead.oracles import KrigingBeliever, LocalPenalization, Oracle, before_outcome
 from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.program import program
-from glasses.search.admissible import forbidden
-from glasses.search.cascade import open_scene
-from glasses.search.decision import Decision, Situation, Valued, conclude
+from glasses.search.decision import Decision, Problem, Valued, decide
+from glasses.search.exclusion import is_excluded
+from glasses.search.propose import candidates_for
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import joint, marginals
 
@@ -38,24 +38,26 @@ _STARTS: tuple[Oracle, ...] = (KrigingBeliever(), DeterminantalPoints(), LocalPe
 class Binoculars:
     """A search that ignores the loss it is given: [eq:qei] is its own."""
 
-    places: int = 256
+    candidates: int = 256
 
-    def decide(self, loss: Loss, kernel: Kernel, situation: Situation, rng: np.random.Generator) -> Decision:
-        scene = open_scene(kernel, situation, self.places, rng)
-        return conclude(scene, _best_of_batch(scene, np.asarray(min(BATCH, situation.left)), kernel=kernel))
+    def decide(self, loss: Loss, kernel: Kernel, problem: Problem, rng: np.random.Generator) -> Decision:
+        candidates = candidates_for(kernel, problem, self.candidates, rng)
+        return decide(candidates, _best_of_batch(candidates, np.asarray(min(BATCH, problem.remaining)), kernel=kernel))
 
 
 @program
-def _best_of_batch(scene: Scene, left: jax.Array, *, kernel: Kernel) -> Valued:
-    """The points of the best batch, with log EI as their merit; those that repeat an experiment or do not count have none."""
-    log_ei = log_expected_improvement(scene.mu, jnp.sqrt(jnp.diagonal(scene.cov)), scene.eta)
-    star = star_at(scene, jnp.argmax(jnp.where(forbidden(scene, scene.points), -jnp.inf, log_ei)))
-    d, counts = star.x.size, jnp.arange(BATCH) < left
-    starts = [jnp.concatenate([star.x[None], scene.points[o.steps(scene, unseen(scene, star), left, BATCH)]]) for o in _STARTS]
+def _best_of_batch(candidates: CandidateSet, remaining: jax.Array, *, kernel: Kernel) -> Valued:
+    """The points of the best batch, with log EI as their value; -inf for those that repeat an experiment or do not count."""
+    log_ei = log_expected_improvement(candidates.mu, jnp.sqrt(jnp.diagonal(candidates.cov)), candidates.eta)
+    excluded = is_excluded(candidates, candidates.points)
+    query = query_candidate(candidates, jnp.argmax(jnp.where(excluded, -jnp.inf, log_ei)))
+    d, counts, belief = query.x.size, jnp.arange(BATCH) < remaining, before_outcome(candidates, query)
+    steps = [oracle.predict(candidates, belief, remaining, BATCH) for oracle in _STARTS]
+    starts = [jnp.concatenate([query.x[None], candidates.points[each]]) for each in steps]
 
     def value(flat: jax.Array) -> jax.Array:
-        mu, S = joint(kernel, scene.post, flat.reshape(BATCH, d))
-        return -QMC(64).log_gain(mu, S, scene.eta, counts)
+        mu, S = joint(kernel, candidates.post, flat.reshape(BATCH, d))
+        return -QMC(64).log_gain(mu, S, candidates.eta, counts)
 
     def descend(batches: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jax.lax.map(jax.value_and_grad(value), batches)
@@ -63,7 +65,7 @@ def _best_of_batch(scene: Scene, left: jax.Array, *, kernel: Kernel) -> Valued:
     flat = jnp.stack(starts).reshape(len(starts), -1)
     found = minimize_batch(descend, flat, jnp.zeros(BATCH * d), jnp.ones(BATCH * d), passes=_PASSES, first_step=0.01)
     batch = found.x[jnp.argmin(found.f)].reshape(BATCH, d)
-    mu, sd = marginals(kernel, scene.post, batch)
-    merit = log_expected_improvement(mu, sd, scene.eta)
-    merit = jnp.where(counts & ~forbidden(scene, batch), merit, -jnp.inf)
-    return Valued(batch, merit, mu, sd, jnp.zeros((BATCH, 0), int))
+    mu, sd = marginals(kernel, candidates.post, batch)
+    best = log_expected_improvement(mu, sd, candidates.eta)
+    best = jnp.where(counts & ~is_excluded(candidates, batch), best, -jnp.inf)
+    return Valued(batch, best, mu, sd, jnp.zeros((BATCH, 0), int))

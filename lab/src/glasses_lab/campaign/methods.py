@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
 import numpy as np
-from glasses.campaign.binoculars import Binoculars
-from glasses.campaign.protocols import Protocol
 from scipy.stats import qmc
 
 from glasses.lookahead.determinantal import DeterminantalPoints
@@ -24,6 +22,8 @@ from glasses.lookahead.oracles import ThompsonPaths
 from glasses.lookahead.rollout import Rollout
 from glasses.loop.optimizer import Optimizer
 from glasses.search.decision import Search
+from glasses_lab.campaign.binoculars import Binoculars
+from glasses_lab.campaign.protocols import Protocol
 from glasses_lab.problems import Problem
 
 
@@ -53,7 +53,7 @@ class Ours:
     """An optimiser of this library."""
 
     def __init__(
-        self, start: Start, loss: Loss, *, draws: int = 0, guarded: bool = False, search: Search | None = None
+        self, start: Start, loss: Loss, *, samples: int = 0, guarded: bool = False, search: Search | None = None
     ) -> None:
         model, usual = start.protocol.model(start.problem), start.protocol.search
         self.optimizer = Optimizer(
@@ -63,7 +63,7 @@ class Ours:
             x0=start.X,
             y0=start.y,
             loss=loss,
-            model=replace(model, draws=draws) if draws else model,
+            model=replace(model, hyperparameter_samples=samples) if samples else model,
             search=search or (replace(usual, guarded=True) if guarded else usual),
             seed=start.seed,
         )
@@ -144,8 +144,8 @@ METHODS = {
     "marginal-dpp": Method(lambda start: Ours(start, Marginalized()), "marginal, DPP"),
     "marginal-ts": Method(lambda start: Ours(start, Marginalized(ThompsonPaths())), "marginal, Thompson"),
     "rollout": Method(lambda start: Ours(start, Rollout()), "rollout"),
-    "el-doubt": Method(lambda start: Ours(start, ExpectedLoss(), draws=8), "EL, doubt"),
-    "two-stage-doubt": Method(lambda start: Ours(start, TwoStage(nodes=5), draws=4), "two-stage, doubt"),
+    "el-samples": Method(lambda start: Ours(start, ExpectedLoss(), samples=8), "EL, samples"),
+    "two-stage-samples": Method(lambda start: Ours(start, TwoStage(nodes=5), samples=4), "two-stage, samples"),
     "two-stage-guarded": Method(lambda start: Ours(start, TwoStage(), guarded=True), "two-stage, guarded"),
     "binoculars": Method(lambda start: Ours(start, ExpectedLoss(), search=Binoculars()), "BINOCULARS, our model"),
     "random": Method(_random, "random"),

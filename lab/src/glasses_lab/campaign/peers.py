@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from glasses.campaign.methods import Player, Start
 
+from glasses_lab.campaign.methods import Player, Start
 from glasses_lab.problems import get
 
 SEARCH: dict[str, Any] = {"num_restarts": 10, "raw_samples": 512}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from glasses import PAPER
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.losses import Glasses
-from glasses.search.cascade import Cascade
+from glasses.search.multi_start import MultiStart
 from glasses.surrogate.fit import Known
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.kernels import Kernel, Matern52, SquaredExponential
@@ -45,7 +45,7 @@ def _known(problem: Problem) -> GaussianProcess:
 
 
 PROTOCOLS = {
-    "paper": Protocol("paper", 0.1, lambda _: PAPER.model, PAPER.search, PAPER.loss),
-    "fair": Protocol("fair", 0.0, lambda _: GaussianProcess(noise=0.0), Cascade(), Glasses()),
-    "known": Protocol("known", 0.0, _known, Cascade(), Glasses()),
+    "paper": Protocol("paper", 0.1, lambda _: PAPER.model, PAPER.search, cast(Glasses, PAPER.loss)),
+    "fair": Protocol("fair", 0.0, lambda _: GaussianProcess(noise=0.0), MultiStart(), Glasses()),
+    "known": Protocol("known", 0.0, _known, MultiStart(), Glasses()),
 }

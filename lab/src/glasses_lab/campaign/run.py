@@ -3,6 +3,10 @@
 The initial design, the noise and the draw depend on the problem and the seed alone, so every method meets the same ones. A
 method that raises is recorded with its error and everything it had evaluated; only a missing library is not a result of the
 method and passes through. Nothing here writes to disk.
+
+Nothing here sets threads either. XLA reads the environment when it starts, so a setting made later would make a run depend on
+what its process did before. The engine holds BLAS to one thread and compiles its programs without multi-threaded Eigen. The
+number of threads that XLA keeps (``NPROC`` in the environment of the command) changes the time of a run, not its points.
 """
 
 from __future__ import annotations
@@ -16,22 +20,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from glasses.campaign.methods import METHODS, Start
-from glasses.campaign.protocols import PROTOCOLS
-from glasses.campaign.suite import Task
 
 from glasses import __version__
+from glasses_lab.campaign.methods import METHODS, Start
+from glasses_lab.campaign.protocols import PROTOCOLS
+from glasses_lab.campaign.suite import Task
 from glasses_lab.problems import get, noisy
-
-
-def use_one_thread() -> None:
-    """One thread for XLA in this process, before its first computation: campaigns use the cores for runs instead."""
-    os.environ.update(NPROC="1", XLA_FLAGS="--xla_cpu_multi_thread_eigen=false")
 
 
 def run(task: Task) -> dict[str, Any]:
     """The record of one run, ready for JSON."""
-    use_one_thread()
     protocol, method = PROTOCOLS[task.protocol], METHODS[task.method]
     problem = get(task.problem, seed=task.seed)
     seed = _seed(task.problem, task.seed)

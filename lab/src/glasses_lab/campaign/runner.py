@@ -16,10 +16,10 @@ from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
-from glasses.campaign.methods import METHODS
-from glasses.campaign.run import run, versions
-from glasses.campaign.store import Store
-from glasses.campaign.suite import Suite, Task
+from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.run import run, versions
+from glasses_lab.campaign.store import Store
+from glasses_lab.campaign.suite import Suite, Task
 
 Say = Callable[[str], None]
 PATIENCE = 10  # seconds for a cluster to answer
@@ -167,7 +167,7 @@ def _dask_client(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise ValueError("A Dask cluster needs the library distributed: pip install 'glasses[cluster]'.") from None
+        raise ValueError("A Dask cluster needs the library distributed: pip install 'glasses-lab[cluster]'.") from None
     try:
         return Client(address, timeout=PATIENCE)
     except (OSError, TimeoutError, ValueError) as error:

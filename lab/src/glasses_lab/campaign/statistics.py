@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from glasses.campaign.measures import Row
 from scipy.stats import rankdata, wilcoxon
+
+from glasses_lab.campaign.measures import Row
 
 TIE, CLEAR = 1e-4, 1e-2
 K = TypeVar("K")

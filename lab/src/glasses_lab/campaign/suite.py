@@ -19,11 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from glasses.campaign.methods import METHODS
-from glasses.campaign.protocols import PROTOCOLS
-
 from glasses.configuration.tomlfile import TomlFile
 from glasses.configuration.unknown import unknown
+from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.problems import get
 
 SUITES = Path(__file__).parent / "suites"

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from glasses.campaign.measures import Row, normalized
-from glasses.campaign.methods import METHODS
-from glasses.campaign.statistics import (
+
+from glasses_lab.campaign.measures import Row, normalized
+from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.statistics import (
     Comparison,
     Estimate,
     against,

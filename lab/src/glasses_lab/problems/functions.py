@@ -15,10 +15,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from glasses.problems.gp_draw import draw_by_name
-from glasses.problems.problem import Function, Problem, shifted
 
 from glasses.configuration.unknown import unknown
+from glasses_lab.problems.gp_draw import draw_by_name
+from glasses_lab.problems.problem import Function, Problem, shifted
 
 
 def sincos(x: np.ndarray) -> float:

@@ -16,9 +16,10 @@ import re
 from functools import lru_cache
 
 import numpy as np
-from glasses.problems.problem import Problem
 from scipy.optimize import minimize
 from scipy.stats import chi2, norm, qmc
+
+from glasses_lab.problems.problem import Problem
 
 _FREQUENCIES = 1024
 _COVER, _POLISHED = 2**14, 24

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from glasses import PAPER
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import LocalPenalization
 from glasses.loop.optimizer import Optimizer
-from glasses.search.survey import cover
-from glasses.surrogate.fit import MaximumLikelihood
-from glasses.surrogate.gaussian_process import GaussianProcess
-from glasses.surrogate.kernels import SquaredExponential
+from glasses.search.propose import cover
 from glasses_lab.problems import get
 
 ORACLE = LocalPenalization()
@@ -27,7 +27,7 @@ def camel(left: int) -> Optimizer:
         y0=[problem(x) for x in X],
         n_initial=len(X),
         loss=Glasses(oracle=ORACLE),
-        model=GaussianProcess(kernel=SquaredExponential(), fit=MaximumLikelihood(), noise=0.0, bias=True),
+        model=replace(PAPER.model, noise=0.0),
         seed=1,
     )
 

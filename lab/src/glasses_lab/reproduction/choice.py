@@ -1,4 +1,4 @@
-"""The campaign that chose the default planner, as tables and a figure, from the results that come with the library.
+"""The campaign that chose the default planner, as tables and a figure, from the results in the repository.
 
 The suite ``development`` has two batches of seeds. The ``first`` is looked at while choosing, with as many runs per method as
 are needed to drop it; the ``last`` is run when the choice has been made, in full, and only it says how good the choice is. What
@@ -11,31 +11,29 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from glasses.campaign.measures import Row, measure, read_rows
-from glasses.campaign.statistics import CLEAR, against, average_ranks, by_problem, estimate, lead, over_problems
-from glasses.campaign.store import read_records
-from glasses.campaign.suite import read_suite
-from glasses.campaign.tables import BASELINE, CLAIM, by_function, duels, in_order, overall, problems_of, title
-from glasses.reproduction.page import RESULTS, Loaded, about, filled
+from glasses_lab.campaign.measures import Row
+from glasses_lab.campaign.statistics import CLEAR, against, average_ranks, by_problem, estimate, lead, over_problems
+from glasses_lab.campaign.suite import read_suite
+from glasses_lab.campaign.tables import BASELINE, CLAIM, by_function, duels, in_order, overall, problems_of, title
+from glasses_lab.reproduction.page import filled
+from glasses_lab.reproduction.stored import Loaded, fresh, stored
 
 SUITE, BATCHES, CHOSEN = "development", {"first": 1000, "last": 2000}, "two-stage"
 RIVAL = "botorch-logei-exact"
 
 
 def load(results: Path | None = None) -> Loaded:
-    """Batch -> rows and what they are about: of fresh results, or those of the library."""
-    if results is None:
-        return {name: read_rows(RESULTS / f"{SUITE}-{name}.csv") for name in BATCHES}
-    suite, records = read_suite(SUITE), read_records(results)
-    found = {}
+    """Batch -> rows and what they are about: of a file of fresh records, or the kept rows of a folder or of the repository."""
+    if results is None or results.is_dir():
+        return {name: stored(f"{SUITE}-{name}", results) for name in BATCHES}
+    suite, found = read_suite(SUITE), {}
     for name, first in BATCHES.items():
-        wanted = {task.key for task in suite.from_seed(first).tasks}
-        mine = [record for record in records if record["key"] in wanted]
-        if mine:
-            told = about(SUITE, mine)
-            found[name] = [measure(record) for record in mine], told | {"command": f"{told['command']} --first-seed {first}"}
+        batch = fresh(SUITE, results, {task.key for task in suite.from_seed(first).tasks})
+        if batch is not None:
+            rows, told = batch
+            found[name] = rows, told | {"command": f"{told['command']} --first-seed {first}"}
     if not found:
-        raise ValueError(f"{results} holds no run of suite {SUITE}: run `glasses campaign run {SUITE}` first.")
+        raise ValueError(f"{results} holds no run of suite {SUITE}: run `glasses-lab campaign run {SUITE}` first.")
     return found
 
 
@@ -117,7 +115,7 @@ def _listed(order: Sequence[str], values: Mapping[str, float], digits: int) -> s
 
 def make(out: Path, results: Path | None = None, page: Path | None = None) -> None:
     """Print the tables, draw the figure into the folder ``out`` and fill the page."""
-    from glasses.reproduction.comparison import draw
+    from glasses_lab.reproduction.comparison import draw
 
     loaded = load(results)
     made = texts(loaded)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from glasses.campaign.measures import Row
-from glasses.campaign.statistics import Comparison, against_by_problem, by_problem, estimate, over_problems
-from glasses.campaign.tables import BASELINE, CLAIM, in_order, problems_of, title
+
+from glasses_lab.campaign.measures import Row
+from glasses_lab.campaign.statistics import Comparison, against_by_problem, by_problem, estimate, over_problems
+from glasses_lab.campaign.tables import BASELINE, CLAIM, in_order, problems_of, title
 
 COLOURS = {
     "el": "black",

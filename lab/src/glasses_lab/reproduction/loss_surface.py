@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from glasses.reproduction.camel import camel, grid
+
+from glasses_lab.reproduction.camel import camel, grid
 
 STEPS = (1, 2, 3, 5, 10, 20)
 
@@ -66,7 +67,7 @@ def draw_loss_surfaces(data: LossSurfaces, path: Path) -> None:
     for panel in panels[:, 0]:
         panel.set_ylabel("$x_2$")
     figure.colorbar(shades, ax=panels, label="expected best value at the end", shrink=0.9)
-    figure.suptitle("Six-hump camel after 10 evaluations (dots): the loss, and the next point (star)", fontsize=13)
+    figure.suptitle("Six-hump camel after 10 evaluations (dots): the loss, and the next point (query)", fontsize=13)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=140)
     plt.close(figure)

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from glasses.campaign.protocols import PROTOCOLS
 
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.losses import Glasses, TwoStage
 from glasses.loop.optimizer import Optimizer
+from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.problems import get
 
 PROBLEM, EVALUATED, LEFT = "GP-SE-2-0.1", 6, 10

@@ -1,6 +1,6 @@
-"""``glasses paper``: every table and figure of the reproduction, from the results that come with the library.
+"""``glasses-lab paper``: every table and figure of the reproduction, from the results in the repository or fresh ones.
 
-The results are one CSV file per suite, a line per run, made by ``glasses paper run`` and ``glasses campaign table --rows``.
+``stored`` says where results come from; ``glasses-lab paper run`` makes fresh ones.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from glasses.campaign.measures import Row, measure, read_rows
-from glasses.campaign.store import read_records
-from glasses.campaign.suite import read_suite
-from glasses.campaign.tables import by_function, overall, paper_gaps, regrets
+from glasses_lab.campaign.measures import Row
+from glasses_lab.campaign.suite import read_suite
+from glasses_lab.campaign.tables import by_function, overall, paper_gaps, regrets
+from glasses_lab.reproduction.stored import Loaded, fresh, stored
 
-Loaded = dict[str, tuple[list[Row], dict[str, str]]]
-RESULTS = Path(__file__).parent / "results"
 SUITES = ("fair", "nine", "samples", "protocol")
 _TABLES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "fair-overall": ("fair", overall),
@@ -42,17 +39,17 @@ def make(what: str, out: Path, results: Path | None = None, page: Path | None = 
     """``what``: table, loss, steps, values or all."""
     begun = time.monotonic()
     if what in ("loss", "all"):
-        from glasses.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
+        from glasses_lab.reproduction.loss_surface import draw_loss_surfaces, loss_surfaces
 
         draw_loss_surfaces(loss_surfaces(), out / "loss.png")
         print(f"figure {out / 'loss.png'}")
     if what in ("steps", "all"):
-        from glasses.reproduction.steps_ahead import draw_steps_ahead, steps_ahead
+        from glasses_lab.reproduction.steps_ahead import draw_steps_ahead, steps_ahead
 
         draw_steps_ahead(steps_ahead(), out / "steps.png")
         print(f"figure {out / 'steps.png'}")
     if what in ("values", "all"):
-        from glasses.reproduction.values import draw_planner_values, planner_values, remark, table
+        from glasses_lab.reproduction.values import draw_planner_values, planner_values, remark, table
 
         data = planner_values()
         draw_planner_values(data, out / "values.png")
@@ -63,38 +60,25 @@ def make(what: str, out: Path, results: Path | None = None, page: Path | None = 
 
 
 def load(folder: Path | None = None) -> Loaded:
-    """Suite -> rows and what they are about: from fresh results in ``folder``, or those of the library."""
+    """Suite -> rows and what they are about: from ``folder`` (fresh records before kept rows) or the repository."""
     if folder is None:
-        return {name: read_rows(RESULTS / f"{name}.csv") for name in SUITES}
+        return {name: stored(name) for name in SUITES}
     found = {}
     for name in SUITES:
         if (folder / f"{name}.jsonl").is_file():
-            wanted = {task.key for task in read_suite(name).tasks}
-            records = [record for record in read_records(folder / f"{name}.jsonl") if record["key"] in wanted]
-            found[name] = ([measure(record) for record in records], about(name, records))
+            rows = fresh(name, folder / f"{name}.jsonl", {task.key for task in read_suite(name).tasks})
+            if rows is not None:
+                found[name] = rows
+        elif (folder / f"{name}.csv").is_file():
+            found[name] = stored(name, folder)
     if not found:
-        raise ValueError(f"{folder} holds no results ({', '.join(f'{name}.jsonl' for name in SUITES)}): `glasses paper run`.")
+        files = ", ".join(f"{name}.jsonl" for name in SUITES)
+        raise ValueError(f"{folder} holds no results ({files}): run `glasses-lab paper run` first.")
     return found
 
 
-def about(suite: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """What was run, when and with which versions."""
-    versions: dict[str, set[str]] = {}
-    for record in records:
-        for library, version in record["versions"].items():
-            versions.setdefault(library, set()).add(version)
-    days = sorted(record["began"][:10] for record in records)
-    return {
-        "suite": suite,
-        "command": f"glasses campaign run {suite}",
-        "runs": str(len(records)),
-        "date": days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}",
-        "versions": ", ".join(f"{library} {'/'.join(sorted(found))}" for library, found in sorted(versions.items())),
-    }
-
-
 def _tables(out: Path, loaded: Loaded, page: Path | None) -> None:
-    from glasses.reproduction.comparison import draw
+    from glasses_lab.reproduction.comparison import draw
 
     out.mkdir(parents=True, exist_ok=True)
     made = texts(loaded)

@@ -8,12 +8,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from glasses.reproduction.camel import ORACLE, camel, grid
 
-from glasses.lookahead.oracles import KrigingBeliever, World
-from glasses.lookahead.scene import build_scene, look
+from glasses.lookahead.candidates import build_candidates, query_point
+from glasses.lookahead.oracles import Belief, KrigingBeliever
+from glasses_lab.reproduction.camel import ORACLE, camel, grid
 
-STARS = ((0.0, 0.05), (1.85, -0.8))
+QUERIES = ((0.0, 0.05), (1.85, -0.8))
 AHEAD = 8  # evaluations left, the putative one included
 SHOWN = 4  # stages of the penalisation
 
@@ -25,13 +25,13 @@ class StepsAhead:
     axes: tuple[np.ndarray, np.ndarray]
     loss: np.ndarray  # (r, r) the myopic loss
     points: np.ndarray  # evaluated
-    stars: np.ndarray  # (2, 2) putative points
+    queries: np.ndarray  # (2, 2) putative next points
     steps: np.ndarray  # (2, AHEAD - 1, 2): by local penalisation
     believed: np.ndarray  # (2, AHEAD - 1, 2): by the kriging believer
-    stages: np.ndarray  # (SHOWN, r, r): the penalised acquisition that step 2, 3, ... maximises, for the first star
+    stages: np.ndarray  # (SHOWN, r, r): the penalised acquisition that step 2, 3, ... maximises, for the first query
 
 
-def steps_ahead(resolution: int = 41, stars: tuple[tuple[float, float], ...] = STARS) -> StepsAhead:
+def steps_ahead(resolution: int = 41, queries: tuple[tuple[float, float], ...] = QUERIES) -> StepsAhead:
     """The numbers behind the figure. The steps are predicted over the points of the grid."""
     optimizer = camel(left=AHEAD)
     a, b, points = grid(optimizer, resolution)
@@ -40,24 +40,25 @@ def steps_ahead(resolution: int = 41, stars: tuple[tuple[float, float], ...] = S
     believed: list[np.ndarray] = []
     stages: list[np.ndarray] = []
     with jax.enable_x64(True):
-        places = jnp.asarray(optimizer.space.to_unit(points))
-        scene = jax.jit(build_scene, static_argnums=0)(kernel, post, places, jnp.zeros((0, 2)), jnp.asarray(0))
-        penalize, believe = (jax.jit(oracle.steps, static_argnums=3) for oracle in (ORACLE, KrigingBeliever()))
-        for star in stars:
-            seen = look(kernel, scene, jnp.asarray(optimizer.space.to_unit(np.array([star]))[0]))
-            world = World(seen, scene.mu, scene.eta, jnp.asarray(False))
-            found = np.asarray(penalize(scene, world, jnp.asarray(AHEAD), AHEAD))
+        unit = jnp.asarray(optimizer.space.to_unit(points))
+        candidates = jax.jit(build_candidates, static_argnums=0)(kernel, post, unit, jnp.zeros((0, 2)), jnp.asarray(0))
+        penalize, believe = (jax.jit(oracle.predict, static_argnums=3) for oracle in (ORACLE, KrigingBeliever()))
+        for query in queries:
+            seen = query_point(kernel, candidates, jnp.asarray(optimizer.space.to_unit(np.array([query]))[0]))
+            belief = Belief(seen, candidates.mu, candidates.eta, jnp.asarray(False))
+            found = np.asarray(penalize(candidates, belief, jnp.asarray(AHEAD), AHEAD))
             steps.append(points[found])
-            believed.append(points[np.asarray(believe(scene, world, jnp.asarray(AHEAD), AHEAD))])
+            believed.append(points[np.asarray(believe(candidates, belief, jnp.asarray(AHEAD), AHEAD))])
             if not stages:
-                score = ORACLE.appeal(scene, world)
-                free = float(jnp.max(score - ORACLE.penalty(scene, world, seen.x, seen.mu, jnp.sqrt(seen.var))))
+                score = ORACLE.first_score(candidates, belief)
+                free = float(jnp.max(score - ORACLE.penalty(candidates, belief, seen.x, seen.mu, jnp.sqrt(seen.var))))
                 for i in found[:SHOWN]:
                     stages.append(np.exp(np.asarray(score) - free).reshape(resolution, resolution))
-                    score = score + ORACLE.penalty(scene, world, scene.points[i], scene.mu[i], jnp.sqrt(scene.cov[i, i]))
+                    x, mu, sd = candidates.points[i], candidates.mu[i], jnp.sqrt(candidates.cov[i, i])
+                    score = score + ORACLE.penalty(candidates, belief, x, mu, sd)
     loss = optimizer.loss_at(points, left=1).reshape(resolution, resolution)
     evaluated = optimizer.space.read(optimizer.record().x_iters)[0]
-    return StepsAhead((a, b), loss, evaluated, np.array(stars), np.array(steps), np.array(believed), np.array(stages))
+    return StepsAhead((a, b), loss, evaluated, np.array(queries), np.array(steps), np.array(believed), np.array(stages))
 
 
 def draw_steps_ahead(data: StepsAhead, path: Path) -> None:
@@ -69,7 +70,7 @@ def draw_steps_ahead(data: StepsAhead, path: Path) -> None:
 
     figure = plt.figure(figsize=(13, 8), constrained_layout=True)
     rows = figure.add_gridspec(2, 4, height_ratios=[1.45, 1])
-    for k, (star, steps, believed) in enumerate(zip(data.stars, data.steps, data.believed, strict=True)):
+    for k, (query, steps, believed) in enumerate(zip(data.queries, data.steps, data.believed, strict=True)):
         panel = figure.add_subplot(rows[0, 2 * k : 2 * k + 2])
         shades = panel.contourf(*data.axes, data.loss, levels=30, cmap="viridis")
         panel.plot(*data.points.T, "o", color="white", markeredgecolor="black", markersize=5, clip_on=False, label="evaluated")
@@ -77,7 +78,7 @@ def draw_steps_ahead(data: StepsAhead, path: Path) -> None:
             for place, shape, colour in ((step, "o", "tab:red"), (other, "s", "tab:purple")):
                 panel.plot(*place, shape, color="white", markeredgecolor=colour, markersize=14, clip_on=False, zorder=4)
                 panel.annotate(str(number), place, color=colour, ha="center", va="center", fontsize=9, zorder=5)
-        panel.plot(*star, "*", color="tab:red", markeredgecolor="white", markersize=20, label="putative point", zorder=6)
+        panel.plot(*query, "*", color="tab:red", markeredgecolor="white", markersize=20, label="putative point", zorder=6)
         panel.plot([], [], "o", color="white", markeredgecolor="tab:red", label="steps by local penalisation (the paper)")
         panel.plot([], [], "s", color="white", markeredgecolor="tab:purple", label="steps by the kriging believer")
         panel.set_title(f"If the next point is the star: predicted steps 2 to {len(steps) + 1}", pad=14)
@@ -87,7 +88,7 @@ def draw_steps_ahead(data: StepsAhead, path: Path) -> None:
     for k, stage in enumerate(data.stages):
         panel = figure.add_subplot(rows[1, k])
         shades = panel.contourf(*data.axes, stage, levels=np.linspace(0, 1, 31), cmap="magma")
-        panel.plot(*data.stars[0], "*", color="tab:red", markeredgecolor="white", markersize=14)
+        panel.plot(*data.queries[0], "*", color="tab:red", markeredgecolor="white", markersize=14)
         panel.plot(*data.steps[0][:k].T, "o", markerfacecolor="none", markeredgecolor="white", markersize=8)
         panel.plot(*data.steps[0][k], "X", color="tab:cyan", markeredgecolor="black", markersize=11)
         panel.set_title(f"Local penalisation: step {k + 2}", fontsize=10)

@@ -3,11 +3,11 @@
 Draws from a GP with a known kernel, three evaluations each, places on a grid. Every planner values every place as the first of
 three evaluations; then one acts on its favourite place x and does the best thing possible from there on:
 
-    attained = Q_3(x) / max Q_3          with Q_3 from dynamic programming, ``lookahead.reference``           [eq:attained]
+    attained = Q_3(x) / max Q_3          with Q_3 from dynamic programming, ``glasses_lab.exact``              [eq:attained]
 
 What is lost is the fault of the first decision alone. The losses are the library's own, as they are by default; "fine" is the
 two-stage loss without its quadrature error, and the rollout has all its futures for every place. EI and "EI rollout" are exact,
-from the reference: the rollout without the error of its futures.
+from ``exact`` too: the rollout without the error of its futures.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from glasses.campaign.statistics import estimate
-from glasses.reproduction.comparison import COLOURS
 
 from glasses.gaussian.qmc import QMC
+from glasses.lookahead.candidates import CandidateSet, build_candidates
 from glasses.lookahead.determinantal import DeterminantalPoints
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
 from glasses.lookahead.oracles import ThompsonPaths
 from glasses.lookahead.rollout import Rollout
-from glasses.lookahead.scene import Scene, build_scene
+from glasses.search.decision import Problem
 from glasses.search.surface import gains_at
 from glasses.surrogate.kernels import SquaredExponential
 from glasses.surrogate.posterior import Hyper, covariance, posterior
+from glasses_lab.campaign.statistics import estimate
 from glasses_lab.exact import Even, optimal_values, policy_values
+from glasses_lab.reproduction.comparison import COLOURS
 
-PLACES, EVALUATED, LEFT, LENGTHSCALE = 21, 3, 3, 0.1
+POINTS, EVALUATED, LEFT, LENGTHSCALE = 21, 3, 3, 0.1
 RULE = Even(48)  # Q_3 within 3e-3
 EXAMPLE = 0
 KERNEL = SquaredExponential()
@@ -106,11 +107,14 @@ def planner_values(data_sets: int = 40) -> PlannerValues:
 def example(seed: int) -> Example:
     """Data set number ``seed``: a draw at random places, and everybody's values."""
     rng = np.random.default_rng([seed, EVALUATED])
-    places, x = np.linspace(0, 1, PLACES), rng.random(EVALUATED)
+    places, x = np.linspace(0, 1, POINTS), rng.random(EVALUATED)
     with jax.enable_x64(True):
-        scene, y = _scene(jnp.asarray(x[:, None]), jnp.asarray(rng.standard_normal(EVALUATED)), jnp.asarray(places[:, None]))
-        values = {name: gains_at(loss, KERNEL, scene, places[:, None], LEFT)[1] for name, loss in LOSSES.items()}
-        mu, cov, eta = np.asarray(scene.mu), np.asarray(scene.cov), float(scene.eta)
+        white = jnp.asarray(rng.standard_normal(EVALUATED))
+        candidates, y = _candidates(jnp.asarray(x[:, None]), white, jnp.asarray(places[:, None]))
+        post = candidates.post
+        problem = Problem(post=post, fitted=post, pending=np.zeros((0, 1)), remaining=LEFT)
+        values = {name: gains_at(loss, KERNEL, candidates, problem, places[:, None], LEFT)[1] for name, loss in LOSSES.items()}
+        mu, cov, eta = np.asarray(candidates.mu), np.asarray(candidates.cov), float(candidates.eta)
     values["EI"] = optimal_values(mu, cov, eta, 1).values
     values["EI rollout"] = policy_values(mu, cov, eta, LEFT, rule=RULE).values
     values["optimum"] = optimal_values(mu, cov, eta, LEFT, RULE).values
@@ -118,14 +122,14 @@ def example(seed: int) -> Example:
 
 
 @jax.jit
-def _scene(x: jax.Array, white: jax.Array, places: jax.Array) -> tuple[Scene, jax.Array]:
-    """A draw from the prior at x, and the scene of what is known after it."""
-    one, zero = jnp.asarray(1.0), jnp.asarray(0.0)
-    hyper = Hyper(jnp.full(1, LENGTHSCALE), one, zero, zero, zero)
+def _candidates(x: jax.Array, white: jax.Array, places: jax.Array) -> tuple[CandidateSet, jax.Array]:
+    """A draw from the prior at x, and the candidate set given it."""
+    theta = {"lengthscale": jnp.full(1, LENGTHSCALE), "variance": jnp.asarray(1.0)}
+    hyper = Hyper(theta, jnp.zeros(()), jnp.zeros(()))
     n = x.shape[0]
     y = jnp.linalg.cholesky(covariance(KERNEL, hyper, x, x) + 1e-10 * jnp.eye(n)) @ white
     post = posterior(KERNEL, hyper, x, y, jnp.asarray(n))
-    return build_scene(KERNEL, post, places, jnp.zeros((0, 1)), jnp.asarray(0)), y
+    return build_candidates(KERNEL, post, places, jnp.zeros((0, 1)), jnp.asarray(0)), y
 
 
 def table(data: PlannerValues) -> str:

@@ -1,38 +1,30 @@
 """Forecasts beside what came of them."""
 
+import re
+
 import numpy as np
 import pytest
-from glasses.campaign.foresight import (
-    AHEAD,
-    Gathered,
-    by_no_gain,
-    by_price,
-    calibration,
-    corrected,
-    fitted_stretch,
-    foresee_run,
-    gathered,
-    judged,
-    savings,
-    used,
-)
-from glasses.campaign.run import run
-from glasses.campaign.suite import Task
-from glasses_lab.problems import get
+from pictures import drawn
 
-from glasses.cli import main
-from glasses.loop.correction import Stretch
+from glasses.loop.correction import ForecastCorrection
 from glasses.loop.optimizer import Optimizer
+from glasses_lab.campaign.calibration import Gathered, calibration, fitted_stretch, gathered
+from glasses_lab.campaign.forecasts import AHEAD, forecast_run
+from glasses_lab.campaign.run import run
+from glasses_lab.campaign.stopping_rules import by_no_gain, by_price, corrected, judged, savings, used
+from glasses_lab.campaign.suite import Task
+from glasses_lab.cli import main
+from glasses_lab.problems import get
 
 
 @pytest.fixture(scope="module")
-def played():
+def replayed():
     record = run(Task("SinCos", "el", 0, "fair", 3, 6))
-    return record, foresee_run(record)
+    return record, forecast_run(record)
 
 
-def test_a_run_is_played_again_from_its_record(played):
-    record, found = played
+def test_a_run_is_replayed_from_its_record(replayed):
+    record, found = replayed
     assert [each["done"] for each in found["forecasts"]] == list(range(6))
     for each in found["forecasts"]:
         done = 3 + each["done"]
@@ -41,13 +33,13 @@ def test_a_run_is_played_again_from_its_record(played):
         assert each["realised"] == [min(record["y"][: done + k]) for k in each["steps"]]
         assert np.all(np.diff(each["expected"]) <= 1e-12)
         assert each["clairvoyant"] <= each["expected"][-1] + 1e-12
-    again = foresee_run(record, moments=(0, 0.5))
+    again = forecast_run(record, moments=(0, 0.5))
     assert [each["done"] for each in again["forecasts"]] == [0, 3]
     assert again["forecasts"][1] == found["forecasts"][3]
 
 
-def test_what_is_kept_is_the_forecast_of_the_model_and_its_correction_the_one_users_get(played):
-    record, found = played
+def test_what_is_kept_is_the_forecast_of_the_model_and_its_correction_the_one_users_get(replayed):
+    record, found = replayed
     problem, m = get("SinCos", seed=0), 3 + 2
     X, y = np.array(record["x"]), np.array(record["y"])
     optimizer = Optimizer(problem.bounds, budget=9, n_initial=3, x0=X[:m], y0=y[:m], noise=0.0, seed=0)
@@ -93,7 +85,7 @@ def test_bias_and_coverage_by_hand():
 def test_a_correction_is_found_again_from_forecasts_that_need_it():
     """[eq:stretch], [eq:idle]: exponential gains, and forecasts that become right when they are stretched as given."""
     rng = np.random.default_rng(0)
-    truth, count = Stretch(0.4, 1.5, 2), 40_000
+    truth, count = ForecastCorrection(0.4, 1.5, 2), 40_000
     told, steps = rng.integers(4, 40, count).astype(float), rng.choice([1.0, 5.0, 20.0], count)
     r, mean, t = rng.uniform(0.5, 1.0, count), rng.uniform(0.6, 0.9, count), (told + steps) / (told + 1)
 
@@ -109,9 +101,9 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
     found = fitted_stretch(forecasts)
     assert (found.gain, found.most) == pytest.approx((truth.gain, truth.most), abs=0.11)
     assert found.idle == truth.idle
-    put_right = calibration(forecasts.corrected(found))
-    assert [line.steps for line in put_right] == [1, 5, 20]
-    for line in put_right:
+    right_again = calibration(forecasts.corrected(found))
+    assert [line.steps for line in right_again] == [1, 5, 20]
+    for line in right_again:
         assert abs(line.bias) < 4 * line.error + 0.03 * line.realised
         assert line.coverage == pytest.approx(0.8, abs=0.02)
     with pytest.raises(ValueError, match="A correction needs 50 forecasts"):
@@ -121,7 +113,7 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
 def test_known_hyperparameters_are_judged_as_they_are():
     run = fake(2, (10, 8, 7, 10, 9)) | {"protocol": "known"}
     forecasts = gathered([run])
-    for raw, moved in zip(forecasts, forecasts.corrected(Stretch(2.0, 2.0, 2)), strict=True):
+    for raw, moved in zip(forecasts, forecasts.corrected(ForecastCorrection(2.0, 2.0, 2)), strict=True):
         np.testing.assert_array_equal(raw, moved)
     assert corrected(run, run["forecasts"][0]) is run["forecasts"][0]
 
@@ -132,15 +124,15 @@ def falling(forecasts):
     return {"initial": 2, "evaluations": 4, "minimum": 0.0, "protocol": "fair", "y": y, "forecasts": forecasts}
 
 
-def foretold(done, best, expected, low):
+def forecast(done, best, expected, low):
     bounds = {"high": [best, best], "open_loop": expected, "clairvoyant": expected[-1]}
     return {"done": done, "best": best, "steps": [1, 2], "expected": expected, "low": low, **bounds}
 
 
 def test_where_rules_stop_and_what_that_costs(monkeypatch):
     """[eq:saved]: by hand, with forecasts that need no correction. The initial values have standard deviation 1."""
-    monkeypatch.setattr("glasses.campaign.foresight.corrected", lambda run, forecast: forecast)
-    promising, dull = foretold(0, 8.0, [7.5, 6.5], [6.0, 5.0]), foretold(1, 7.0, [6.99, 6.98], [6.9, 6.5])
+    monkeypatch.setattr("glasses_lab.campaign.stopping_rules.corrected", lambda run, forecast: forecast)
+    promising, dull = forecast(0, 8.0, [7.5, 6.5], [6.0, 5.0]), forecast(1, 7.0, [6.99, 6.98], [6.9, 6.5])
     run = falling([promising, dull])
     assert used(run, by_price(0.5)) == 1
     assert used(run, by_price(0.8)) == 0
@@ -155,7 +147,7 @@ def test_where_rules_stop_and_what_that_costs(monkeypatch):
 
 def test_a_peer_is_judged_on_the_same_runs():
     """Where the terminator has been asked about some of the runs only, all rules are judged on those."""
-    runs = [{**falling([foretold(0, 8.0, [7.5, 6.5], [6.0, 5.0])]), "key": str(k)} for k in range(3)]
+    runs = [{**falling([forecast(0, 8.0, [7.5, 6.5], [6.0, 5.0])]), "key": str(k)} for k in range(3)]
     assert {line.runs for line in judged(runs)} == {3}
     found = judged(runs, {"0": {"one": 4, "other": 2}, "2": {"one": 4, "other": 4}})
     assert {line.runs for line in found} == {2}
@@ -166,20 +158,20 @@ def test_a_peer_is_judged_on_the_same_runs():
 
 
 def test_from_the_command_line(tmp_path, capsys, monkeypatch):
-    """A fresh batch of seeds, played again, drawn; and a second call has nothing left to do."""
+    """A fresh batch of seeds, replayed, drawn; and a second call has nothing left to do."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(
         'name = "mine"\nmethods = ["el"]\nproblems = ["SinCos"]\ninitial = 3\nevaluations = 6\nseeds = 2\n'
     )
     batch = ["--first-seed", "70"]
-    assert main(["campaign", "foresight", "mine.toml", *batch, "--method", "el"]) != 0
+    assert main(["campaign", "forecasts", "mine.toml", *batch, "--method", "el"]) != 0
     assert "run the campaign first" in capsys.readouterr().err
     assert main(["campaign", "run", "mine.toml", *batch, "--jobs", "1"]) == 0
-    assert main(["campaign", "foresight", "mine.toml", *batch, "--jobs", "1", "--method", "glasses"]) != 0
+    assert main(["campaign", "forecasts", "mine.toml", *batch, "--jobs", "1", "--method", "glasses"]) != 0
     assert "holds no finished run of glasses" in capsys.readouterr().err
     command = [
         "campaign",
-        "foresight",
+        "forecasts",
         "mine.toml",
         *batch,
         "--jobs",
@@ -187,19 +179,24 @@ def test_from_the_command_line(tmp_path, capsys, monkeypatch):
         "--method",
         "el",
         "--out",
-        "calibration.png",
+        str(tmp_path / "calibration.png"),
     ]
-    assert main(command) == 0
+    with drawn(tmp_path / "calibration.png") as picture:
+        assert main(command) == 0
     first = capsys.readouterr().out
-    assert "mine, el: 2 runs played again" in first
+    assert "mine, el: 2 runs replayed" in first
     assert "| price 0.01 sd | 2 |" in first
-    assert (tmp_path / "calibration.png").stat().st_size > 10_000
+    lines = [line.split("|") for line in first.splitlines() if re.match(r"\| \d", line)]
+    expected = [[float(cells[1]), *map(float, cells[4].split("/"))] for cells in lines]
+    assert [row[0] for row in expected] == [1, 2, 3, 5]
+    for column, label in ((1, "expected, the model alone"), (2, "expected, corrected")):
+        np.testing.assert_allclose(picture.curve(0, label), [[row[0], row[column]] for row in expected], atol=6e-4)
     assert main(command) == 0
     again = capsys.readouterr().out
     assert "runs to do" not in again
     assert again[again.index("mine, el") :] == first[first.index("mine, el") :]
     assert main([*command, "--seeds", "1"]) == 0
-    assert "mine, el: 1 runs played again" in capsys.readouterr().out
+    assert "mine, el: 1 runs replayed" in capsys.readouterr().out
     assert main([*command, "--seeds", "0"]) != 0
     assert "--seeds must be at least 1, got 0" in capsys.readouterr().err
     assert main([*command, "--fit"]) != 0

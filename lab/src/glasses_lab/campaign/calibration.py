@@ -1,0 +1,200 @@
+"""Were the forecasts right? Expected gains and bands beside the gains that were realised, k evaluations ahead.
+
+    bias      mean of (realised gain - expected gain) / scale,  scale = mean of the initial values - minimum         [eq:bias]
+    coverage  share of realised best values inside the 80 % band, its ends included                              [eq:coverage]
+
+Judged are the forecasts of runs that were replayed (``forecasts``): the model's own, and the same with the forecast correction
+that users get (``glasses.loop.correction``), whose shares ``fitted_stretch`` finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glasses.loop.correction import ForecastCorrection, cautious, spread, stretched
+from glasses_lab.campaign.forecasts import AHEAD
+
+_SLACK = 1e-9
+
+
+class Gathered(NamedTuple):
+    """One entry per forecast and k, gains in parts of the scale of their run."""
+
+    run: np.ndarray  # number of the run
+    told: np.ndarray  # values the forecast was made from
+    spread: np.ndarray  # from their median to the best of them; 0 where hyperparameters are known and nothing is corrected
+    steps: np.ndarray
+    expected: np.ndarray
+    most: np.ndarray
+    least: np.ndarray
+    realised: np.ndarray
+    first: np.ndarray  # ``least`` of the same forecast, one step ahead
+
+    def corrected(self, stretch: ForecastCorrection) -> Gathered:
+        """[eq:stretch], [eq:idle]; as they are where hyperparameters are known."""
+        where = self.told, self.spread, self.steps
+        return self._replace(
+            expected=stretched(self.expected, stretch.gain, *where),
+            most=stretched(self.most, stretch.most, *where),
+            least=cautious(self.least, self.first, stretch.idle, self.steps),
+        )
+
+    def at(self, k: int) -> Gathered:
+        """Those k steps ahead."""
+        return Gathered(*(column[self.steps == k] for column in self))
+
+
+def gathered(replayed: Iterable[dict[str, Any]]) -> Gathered:
+    """All forecasts of all runs, as the model made them."""
+    parts = []
+    for number, run in enumerate(replayed):
+        scale = float(np.mean(run["y"][: run["initial"]])) - run["minimum"] or 1.0
+        for each in run["forecasts"]:
+            told, steps, r = _basis(run, each)
+            gains = [(each["best"] - np.array(each[name])) / scale for name in ("expected", "low", "high", "realised")]
+            same = [np.full(steps.size, value) for value in (number, told, (r or 0.0) / scale)]
+            first = gains[2] if r is None else np.full(steps.size, gains[2][0])
+            parts.append(np.array([*same, steps, *gains, first], dtype=float))
+    return Gathered(*np.concatenate(parts or [np.zeros((len(Gathered._fields), 0))], axis=1))
+
+
+def _basis(run: dict[str, Any], forecast: dict[str, Any]) -> tuple[int, np.ndarray, float | None]:
+    """What a correction rests on: values told, steps, and r; None where the hyperparameters are known."""
+    told = run["y"][: run["initial"] + forecast["done"]]
+    known = run["protocol"] == "known"
+    return len(told), np.array(forecast["steps"]), None if known else spread(told, forecast["best"])
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How forecasts k evaluations ahead did, over all moments of all runs."""
+
+    steps: int
+    count: int
+    expected: float  # mean expected gain, in parts of the scale
+    realised: float
+    bias: float  # [eq:bias]
+    error: float  # its standard error; runs are independent, the forecasts of one are not
+    missed: float  # root of the mean squared difference
+    coverage: float  # [eq:coverage]
+
+
+def calibration(forecasts: Gathered, ahead: Sequence[int] = AHEAD) -> list[Calibration]:
+    """One line per k that some forecast has."""
+    return [_calibrated(k, forecasts.at(k)) for k in ahead if np.any(forecasts.steps == k)]
+
+
+def _calibrated(k: int, found: Gathered) -> Calibration:
+    missed = found.realised - found.expected
+    bias = float(missed.mean())
+    runs = np.unique(found.run)
+    sums = np.array([np.sum(missed[found.run == run] - bias) for run in runs])
+    return Calibration(
+        k,
+        missed.size,
+        float(found.expected.mean()),
+        float(found.realised.mean()),
+        bias,
+        float(np.sqrt(np.sum(sums**2)) / missed.size) if runs.size > 1 else float("nan"),
+        float(np.sqrt(np.mean(missed**2))),
+        float(np.mean(_inside(found))),
+    )
+
+
+def _inside(found: Gathered) -> np.ndarray:
+    """Whether what was gained lies in the band."""
+    return (found.realised <= found.most + _SLACK) & (found.realised >= found.least - _SLACK)
+
+
+def fitted_stretch(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough: int = 50) -> ForecastCorrection:
+    """The shares of the correction that fits these forecasts, on a grid of 0.05, from every k > 1 with ``enough`` forecasts.
+
+    Being right on average makes single forecasts worse. So the share of the expected gain is the one with the smallest sum of
+    squared biases of those with which no k has a mean squared error more than a tenth above the model's own. That of the band's
+    optimistic end has the smallest loss of a 90 % quantile, max(0.9 u, -0.1 u) with u = realised - end, in parts of the
+    model's, summed over k; the idle evaluations of its cautious end, of 0 to 20, the smallest loss of a 10 % quantile.
+    """
+    parts = [part for k in ahead if k > 1 and (part := forecasts.at(k)).run.size >= enough]
+    if not parts:
+        raise ValueError(f"A correction needs {enough} forecasts for some number of evaluations ahead: replay more runs.")
+
+    def missed(part: Gathered) -> np.ndarray:
+        return part.realised - part.expected
+
+    def bias(share: float) -> float:
+        return sum(float(np.mean(missed(part.corrected(ForecastCorrection(share, 0.0, 0))))) ** 2 for part in parts)
+
+    def tolerable(share: float) -> bool:
+        return all(
+            np.mean(missed(part.corrected(ForecastCorrection(share, 0.0, 0))) ** 2) <= 1.1 * np.mean(missed(part) ** 2)
+            for part in parts
+        )
+
+    def quantile_loss(part: Gathered, end: str, level: float) -> float:
+        u = part.realised - getattr(part, end)
+        return float(np.mean(np.maximum(level * u, (level - 1.0) * u)))
+
+    def lost(stretch: ForecastCorrection, end: str, level: float) -> float:
+        pairs = ((part.corrected(stretch), part) for part in parts)
+        return sum(quantile_loss(new, end, level) / max(quantile_loss(old, end, level), 1e-300) for new, old in pairs)
+
+    grid = np.linspace(0.0, 4.0, 81).round(2).tolist()
+    return ForecastCorrection(
+        min(filter(tolerable, grid), key=bias),
+        min(grid, key=lambda share: lost(ForecastCorrection(0.0, share, 0), "most", 0.9)),
+        min(range(21), key=lambda idle: lost(ForecastCorrection(0.0, 0.0, idle), "least", 0.1)),
+    )
+
+
+def calibration_table(raw: Sequence[Calibration], corrected: Sequence[Calibration]) -> str:
+    """As Markdown; gains in parts of the distance from the mean initial value to the minimum; the model / corrected."""
+    lines = [
+        "| more evaluations | forecasts | realised gain | expected | bias left | off by (root mean square) | inside the band |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {a.steps} | {a.count} | {a.realised:.3f} | {a.expected:.3f} / {b.expected:.3f} | {b.bias:+.3f} ± {b.error:.3f} "
+        f"| {a.missed:.3f} / {b.missed:.3f} | {a.coverage:.0%} / {b.coverage:.0%} |"
+        for a, b in zip(raw, corrected, strict=True)
+    ]
+    return "\n".join(lines)
+
+
+def draw_calibration(raw: Sequence[Calibration], corrected: Sequence[Calibration], path: Path) -> None:
+    """Forecasts against what came of them, by how far they looked: gains, and how often the band held."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    k = [line.steps for line in raw]
+    figure, (gains, band) = plt.subplots(1, 2, figsize=(9.6, 3.6), constrained_layout=True)
+    for lines, style, colour, words in ((raw, "o:", "0.45", "the model alone"), (corrected, "o-", "tab:blue", "corrected")):
+        gains.plot(k, [line.expected for line in lines], style, color=colour, label=f"expected, {words}")
+        band.plot(k, [100 * line.coverage for line in lines], style, color=colour, label=words)
+    bars = [2 * line.error for line in corrected]
+    gains.errorbar(
+        k,
+        [line.realised for line in raw],
+        bars,
+        fmt="s-",
+        color="tab:orange",
+        label="realised (± 2 standard errors of the bias)",
+    )
+    gains.set(ylabel="gain, in parts of what there was to gain", ylim=(0, None))
+    band.axhline(80, color="0.3", linewidth=1, linestyle="--")
+    band.set(ylabel="% of best values inside the 80 % band", ylim=(0, 100))
+    for axis in (gains, band):
+        axis.set(xscale="log", xlabel="more evaluations")
+        axis.set_xticks(k, [str(each) for each in k])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
