@@ -101,8 +101,8 @@ def _accelerator(found: dict) -> str:
     return (
         "## On a GPU\n\nWall seconds to value every candidate, CPU / GPU: 25 observations in 2 dimensions, 256 candidates, "
         f"rollout with all 256 futures. GPU: {gpu['device']} (JAX {gpu['jax']}); CPU: {cpu['device']} (JAX {cpu['jax']}). "
-        "The same program: candidates are valued one after the other on a CPU and 512 side by side on a GPU. Left out: what would have "
-        "taken more than a minute or came after the time set for the CPU. Not in it: fit, proposal of candidates and polish. "
+        "The same program: candidates are valued one after the other on a CPU and 512 side by side on a GPU. Left out: what "
+        "would have taken more than a minute or came after the time set for the CPU. Not in it: fit, candidates and polish. "
         "There is nothing to switch on: with JAX for CUDA installed (`pip install 'jax[cuda13]'`) programs run on the GPU, and "
         "`JAX_PLATFORMS=cpu` keeps them off it. Made by `python -m benchmarks.accelerator`.\n\n"
         + _table(["loss", *counts], rows)

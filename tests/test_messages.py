@@ -29,8 +29,8 @@ REWORDED = {
     "A Dask cluster needs the library distributed: pip install 'glasses[cluster]'.": (
         "A Dask cluster needs the library distributed: pip install 'glasses-lab[cluster]'."
     ),
-    "two_step_values needs star = (M,), (M,), (M, U) and mu, var of shape (U,), got {}, {}, {} and {}, {}: one row of covariances "
-    "per point.": (
+    "two_step_values needs star = (M,), (M,), (M, U) and mu, var of shape (U,), got {}, {}, {} and {}, {}: one row of "
+    "covariances per point.": (
         "two_step_values needs query = (M,), (M,), (M, U) and mu, var of shape (U,), got {}, {}, {} and {}, {}: one row of "
         "covariances per point."
     ),
