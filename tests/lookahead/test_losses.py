@@ -9,7 +9,14 @@ from scipy import integrate, stats
 
 from glasses import ExpectedLoss, Glasses, TwoStage, tiny
 from glasses.gaussian import EP, QMC, expected_min
-from glasses.lookahead import LocalPenalization, LowerConfidenceBound, Marginalized, ProbabilityOfImprovement, ThompsonPaths
+from glasses.lookahead import (
+    KrigingBeliever,
+    LocalPenalization,
+    LowerConfidenceBound,
+    Marginalized,
+    ProbabilityOfImprovement,
+    ThompsonPaths,
+)
 from glasses.lookahead.candidates import query_candidate, query_point
 
 POINTS = np.random.default_rng(3).random((60, 2))
@@ -186,6 +193,9 @@ def test_el_k_looks_k_steps_ahead():
         (lambda: TwoStage(steps=2.5), "steps must be a whole number"),
         (lambda: TwoStage(nodes=0), "nodes must be a whole number between 1 and 64"),
         (lambda: LowerConfidenceBound(kappa=-1.0), "kappa must be a finite number"),
+        (lambda: TwoStage(oracle="believer"), r"oracle must be an object such as KrigingBeliever\(\), got 'believer'"),
+        (lambda: Glasses(KrigingBeliever), r"oracle must be an object such as KrigingBeliever\(\)"),
+        (lambda: Glasses(expectation=16), "expectation must be an object such as QMC"),
     ],
 )
 def test_bad_losses_get_a_sentence(make, sentence):

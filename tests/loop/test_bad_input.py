@@ -1,12 +1,15 @@
 """Every refusal is one sentence that names the thing and the remedy, and leaves the optimiser as it was."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds
 
-from glasses import GaussianProcess, Optimizer, minimize
+from glasses import ExpectedLoss, GaussianProcess, Optimizer, Preset, TwoStage, minimize
+from glasses.lookahead.myopic import Myopic
 from glasses.search import Direct, MultiStart
 
 BOX = [(0.0, 1.0), (-2.0, 3.0)]
@@ -34,6 +37,25 @@ BOX = [(0.0, 1.0), (-2.0, 3.0)]
 def test_bounds(bounds, sentence):
     with pytest.raises(ValueError, match=sentence):
         Optimizer(bounds, budget=5)
+
+
+class OnlyPosterior:
+    def posterior(self):
+        return None
+
+
+class Unfrozen(Myopic):
+    """Everything that a loss has, but not immutable."""
+
+    is_gain = True
+
+    def acquisition_value(self, candidates, query, steps, remaining):
+        return query.mu
+
+
+@dataclass(frozen=True)
+class Listing(ExpectedLoss):
+    expectation: list
 
 
 def ready():
@@ -147,6 +169,15 @@ def test_a_batch_that_fails_midway_leaves_nothing_pending(monkeypatch):
         ({"loss": "ei"}, "loss must be an object such as TwoStage"),
         ({"model": dict}, "model must be an object such as GaussianProcess"),
         ({"search": 3}, "search must be an object such as MultiStart"),
+        ({"loss": TwoStage}, r"loss must be an object such as TwoStage.*: write TwoStage\(\)"),
+        ({"model": OnlyPosterior()}, "model must be an object such as GaussianProcess.*: it lacks kernel, fit, noise, outputs"),
+        (
+            {"loss": Unfrozen()},
+            "loss must not change, because programs are compiled for it.* make Unfrozen a dataclass with frozen=True",
+        ),
+        ({"loss": Listing([1])}, "loss must be hashable.* give its fields tuples"),
+        ({"preset": "paper"}, "preset must be glasses.DEFAULT, glasses.PAPER or a Preset of your own, got 'paper'"),
+        ({"preset": Preset(3, GaussianProcess(), MultiStart())}, "loss must be an object such as TwoStage"),
     ],
 )
 def test_settings(settings, sentence):
@@ -155,9 +186,9 @@ def test_settings(settings, sentence):
 
 
 def test_searches():
-    with pytest.raises(ValueError, match="polished <= valued <= places"):
+    with pytest.raises(ValueError, match="polished <= screened <= candidates"):
         MultiStart(screened=1000)
-    with pytest.raises(ValueError, match="places must be a whole number"):
+    with pytest.raises(ValueError, match="candidates must be a whole number"):
         MultiStart(candidates=2)
     with pytest.raises(ValueError, match="evaluations must be a whole number"):
         Direct(evaluations=0)

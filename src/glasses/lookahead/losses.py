@@ -44,6 +44,14 @@ class LookAhead:
     is_gain: ClassVar[bool] = True
     looks_ahead: ClassVar[bool] = True
     race: ClassVar[tuple[int, ...] | None] = None
+    steps: int | None
+
+    def __post_init__(self) -> None:
+        check_steps(self.steps)
+        for name, method, example in (("oracle", "predict", KrigingBeliever()), ("expectation", "log_gain", QMC())):
+            given = getattr(self, name, example)
+            if isinstance(given, type) or not callable(getattr(given, method, None)):
+                raise ValueError(f"{name} must be an object such as {example!r}, got {given!r}.")
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,6 @@ class Glasses(LookAhead):
     oracle: Oracle = field(default_factory=KrigingBeliever)
     expectation: Expectation = field(default_factory=QMC)
     steps: int | None = None
-
-    def __post_init__(self) -> None:
-        check_steps(self.steps)
 
     def predict_steps(self, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> jax.Array:
         return self.oracle.predict(candidates, before_outcome(candidates, query), remaining, size)
@@ -77,7 +82,7 @@ class Marginalized(LookAhead):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         if not (isinstance(self.samples, int) and self.samples >= 1):
             raise ValueError(f"samples must be a whole number of at least 1, got {self.samples!r}: 8 is the default.")
 
@@ -103,7 +108,7 @@ class TwoStage(LookAhead):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         if not (isinstance(self.nodes, int) and 1 <= self.nodes <= 64):
             raise ValueError(f"nodes must be a whole number between 1 and 64, got {self.nodes!r}: 9 is the default.")
 

@@ -32,7 +32,7 @@ from scipy import special
 
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, times_feasibility
-from glasses.lookahead.losses import LookAhead, check_steps
+from glasses.lookahead.losses import LookAhead
 from glasses.lookahead.oracles import KrigingBeliever, before_outcome, budget_after, choose, free_candidates, no_steps
 from glasses.numerics.sobol import scrambled
 from glasses.runtime.padding import MAX_HORIZON, MAX_PENDING
@@ -50,7 +50,7 @@ class Rollout(LookAhead):
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        check_steps(self.steps)
+        super().__post_init__()
         rounds = self.race if isinstance(self.race, tuple) else ()
         whole = all(isinstance(n, int) and n >= BLOCK and n & (n - 1) == 0 and n <= _MOST for n in rounds)
         if not rounds or not whole or list(rounds) != sorted(set(rounds)):
