@@ -38,7 +38,7 @@ def test_a_python_function(run):
 def test_a_command_line_simulator(run):
     out = run("glasses", "run", "examples/simulator/study.toml")
     assert "Done: 12 of 12 evaluations" in out
-    assert "also_overshoot" in run("glasses", "export", "examples/simulator/study.toml").splitlines()[0]
+    assert "extra:overshoot" in run("glasses", "export", "examples/simulator/study.toml").splitlines()[0]
 
 
 def test_a_scikit_learn_model(run):

@@ -29,8 +29,8 @@ def test_public_names():
         ("search", "Direct MultiStart"),
         (
             "lookahead",
-            "DeterminantalPoints ExpectedLoss Glasses KrigingBeliever LocalPenalization LowerConfidenceBound Marginalized "
-            "ProbabilityOfImprovement Rollout ThompsonPaths TwoStage",
+            "DeterminantalPoints ExpectedLoss Glasses KrigingBeliever LocalPenalization Loss LowerConfidenceBound Marginalized "
+            "Oracle ProbabilityOfImprovement Rollout ThompsonPaths TwoStage",
         ),
         (
             "surrogate",

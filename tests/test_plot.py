@@ -51,7 +51,7 @@ def a_forecast():
         high=np.array([1.0, 0.75]),
         open_loop=np.array([0.5, 0.375]),
         clairvoyant=0.125,
-        made=np.array([1.0, 2.0]),
+        evaluations=np.array([1.0, 2.0]),
     )
 
 

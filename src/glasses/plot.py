@@ -56,7 +56,7 @@ def run_data(optimizer: Optimizer, plan: Plan | None = None, resolution: int = 8
     )
 
 
-def draw_run(moments: list[tuple[str, RunData]], path: Path) -> None:
+def draw_run(moments: list[tuple[str, RunData]], path: str | Path) -> None:
     """One map per moment of the run (posterior mean, evaluations, plan), and the convergence of the last."""
     import matplotlib
 
@@ -95,7 +95,7 @@ def draw_run(moments: list[tuple[str, RunData]], path: Path) -> None:
     panels[-1].step(count, last.best, where="post", color="tab:blue", label="best so far")
     panels[-1].set(title="Convergence", xlabel="evaluation", ylabel="value")
     panels[-1].legend(fontsize=8, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -173,7 +173,7 @@ def overview_data(
     )
 
 
-def draw_overview(data: OverviewData, path: Path, title: str = "") -> None:
+def draw_overview(data: OverviewData, path: str | Path, title: str = "") -> None:
     """Convergence with the plan ahead, and one panel per parameter: what the model says through the recommended point."""
     import matplotlib
 
@@ -193,7 +193,7 @@ def draw_overview(data: OverviewData, path: Path, title: str = "") -> None:
         _draw_slice(axis, each, data)
     axes[0].legend(fontsize=8, frameon=False)
     axes[1].legend(fontsize=8, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -273,7 +273,7 @@ def forecast_data(forecast: Forecast, *, maximize: bool = False) -> ForecastData
     )
 
 
-def draw_forecast(data: ForecastData, path: Path, title: str = "") -> None:
+def draw_forecast(data: ForecastData, path: str | Path, title: str = "") -> None:
     """The expected best value against the number of further evaluations, with its band and its bounds."""
     import matplotlib
 
@@ -293,6 +293,6 @@ def draw_forecast(data: ForecastData, path: Path, title: str = "") -> None:
     axis.set_title(title, parse_math=False)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.legend(fontsize=8, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -25,7 +25,7 @@ def forecast(left=LEFT, size=8, **settings):
 @pytest.mark.slow
 def test_the_expected_best_never_rises_and_lies_between_its_bounds():
     found = forecast()[0]
-    gain = np.asarray(found.gain)
+    gain = np.asarray(found.expected)
     assert np.all(np.diff(gain) >= 0)
     assert np.all(np.diff(np.asarray(found.open_loop)) >= 0)
     assert gain[-1] <= float(found.clairvoyant)
@@ -40,7 +40,7 @@ def test_one_step_is_exact():
     mu, cov = tiny.posterior(model, X[None])
     sd, eta = float(np.sqrt(cov[0, 0])), float(candidates.eta)
     exact = float(tiny.expected_improvement(mu, np.array([sd]), eta)[0])
-    assert float(found.gain[0]) == pytest.approx(exact, abs=1e-6)
+    assert float(found.expected[0]) == pytest.approx(exact, abs=1e-6)
     assert float(found.open_loop[0]) == pytest.approx(exact, abs=1e-6)
     for got, level in ((found.least, 0.1), (found.most, 0.9)):
         assert float(got[0]) == pytest.approx(max(0.0, eta - stats.norm.ppf(1 - level, mu[0], sd)), abs=1e-3)
@@ -48,7 +48,7 @@ def test_one_step_is_exact():
 
 def test_padding_is_invisible():
     short, long = forecast(left=5)[0], forecast(left=5, size=16)[0]
-    np.testing.assert_allclose(np.asarray(short.gain)[:5], np.asarray(long.gain)[:5], rtol=1e-9)
+    np.testing.assert_allclose(np.asarray(short.expected)[:5], np.asarray(long.expected)[:5], rtol=1e-9)
     np.testing.assert_allclose(np.asarray(short.open_loop)[:5], np.asarray(long.open_loop)[:5], rtol=1e-9)
 
 
@@ -83,7 +83,7 @@ def test_against_playing_on_functions_drawn_from_the_model():
         best = played(candidates, query, 600)
     gain = float(candidates.eta) - best
     error = gain.std(axis=0) / np.sqrt(len(gain)) + gain.std(axis=0) / np.sqrt(256)
-    assert np.all(np.abs(gain.mean(axis=0) - np.asarray(found.gain)) < 4.5 * error + 1e-9)
+    assert np.all(np.abs(gain.mean(axis=0) - np.asarray(found.expected)) < 4.5 * error + 1e-9)
     below = (gain <= np.asarray(found.most) + 1e-9).mean(axis=0)
     above = (gain >= np.asarray(found.least) - 1e-9).mean(axis=0)
     some = np.asarray(found.most) > 1e-6  # where nothing may be gained more often than not, the quantile is an atom

@@ -177,13 +177,13 @@ def test_a_place_and_its_coordinates_are_the_same_star():
 
 
 def test_el_k_looks_k_steps_ahead():
-    from glasses.search.multi_start import planned
+    from glasses.search.decision import horizon
 
-    assert planned(Glasses(steps=3), 10) == 3
-    assert planned(Glasses(steps=3), 2) == 2
-    assert planned(Glasses(), 10) == 10
-    assert planned(Glasses(), 1000) == 128
-    assert planned(ExpectedLoss(), 10) == 1
+    assert horizon(Glasses(steps=3), 10) == 3
+    assert horizon(Glasses(steps=3), 2) == 2
+    assert horizon(Glasses(), 10) == 10
+    assert horizon(Glasses(), 1000) == 128
+    assert horizon(ExpectedLoss(), 10) == 1
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from glasses.surrogate import (
     Warped,
 )
 from glasses.surrogate.hyperparameters import Layout
+from glasses.surrogate.kernels import Stationary
 from glasses.surrogate.outputs import Affine
 
 STATIONARY = [Matern52(), SquaredExponential()]
@@ -54,7 +55,7 @@ def test_a_covariance_is_symmetric_and_positive_definite_with_the_right_diagonal
     theta = theta_of(kernel)
     K = np.asarray(kernel.covariance(theta, POINTS, POINTS, choice))
     np.testing.assert_allclose(K, K.T, atol=1e-14)
-    np.testing.assert_allclose(np.diag(K), kernel.diagonal(theta, POINTS), rtol=1e-12)
+    np.testing.assert_allclose(np.diag(K), kernel.diagonal(theta, POINTS, choice), rtol=1e-12)
     assert np.linalg.eigvalsh(K).min() > -1e-7
     assert 0.0 <= float(kernel.variance(theta)) <= np.diag(K).max() * (1 + 1e-12)
 
@@ -159,6 +160,26 @@ def test_a_warping_is_learned_where_the_function_needs_one():
     assert error[Warped(Matern52())] < 0.7 * error[Matern52()]
 
 
+@dataclass
+class Loose(Stationary):
+    """Not frozen: programs compiled for it would be used after it has changed."""
+
+    factor: float = 1.0
+
+    def correlation(self, r2):
+        return jnp.exp(-self.factor * r2)
+
+
+@dataclass(frozen=True)
+class Broken(Matern52):
+    def correlation(self, r2):
+        return jnp.nan * r2
+
+
+def fitted_by(kernel):
+    return GaussianProcess(kernel=kernel).posterior(np.eye(3), np.arange(3.0), Affine(0.0, 1.0))
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -166,7 +187,17 @@ def test_a_warping_is_learned_where_the_function_needs_one():
         (lambda: Subset(Matern52(), (0, 0)), "inputs must be a tuple of different positions"),
         (lambda: Subset(Matern52(), (3,)).hyperparameters(3), "inputs must be positions below 3, the number of parameters"),
         (lambda: GaussianProcess(kernel="rbf"), r"kernel must be an object such as Matern52\(\), got 'rbf'"),
-        (lambda: GaussianProcess(kernel=Matern52), r"kernel must be an object such as Matern52\(\)"),
+        (lambda: GaussianProcess(kernel=Matern52), r"kernel must be an object such as Matern52\(\).*: write Matern52\(\)"),
+        (lambda: GaussianProcess(kernel=Loose()), "kernel must not change.*make Loose a dataclass with frozen=True"),
+        (lambda: GaussianProcess(kernel=Warped(Loose())), "kernel must not change.*make Loose a dataclass with frozen=True"),
+        (lambda: Warped("rbf"), r"Warped needs a kernel such as Matern52\(\), got 'rbf'"),
+        (lambda: Subset(Matern52, (0,)), r"Subset needs a kernel such as Matern52\(\)"),
+        (lambda: Additive(Constant()), r"Additive needs a stationary kernel such as Matern52\(\), got Constant\(\)"),
+        (lambda: Hyperparameter(10.0, 1.0), "needs bounds low < high, above 0 unless log=False, got 10.0 and 1.0"),
+        (lambda: Hyperparameter(0.0, 1.0), "needs bounds low < high, above 0 unless log=False"),
+        (lambda: Hyperparameter(2.0, 3.0), "must start within 2.0 and 3.0, got start=1.0"),
+        (lambda: Layout.of({"p": 1.0}), r"What a kernel learns must be Hyperparameter\(low, high, ...\), got 1.0"),
+        (lambda: fitted_by(Broken()), r"The covariance of Broken\(\) is not finite or not positive definite"),
     ],
 )
 def test_wrong_kernels_get_a_sentence(make, sentence):
@@ -190,7 +221,7 @@ class Periodic(Kernel):
         waves = jnp.sin(2 * jnp.pi * (A[:, None, :] - B[None, :, :])) / theta["width"]
         return theta["variance"] * jnp.exp(-2.0 * jnp.sum(waves**2, axis=-1))
 
-    def diagonal(self, theta, A):
+    def diagonal(self, theta, A, choice=None):
         return jnp.broadcast_to(theta["variance"], A.shape[:1])
 
     def variance(self, theta):

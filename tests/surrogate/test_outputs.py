@@ -1,12 +1,15 @@
 """What every output transform must do, ours and anybody's: add yours to ``TRANSFORMS``."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasses import GaussianProcess
-from glasses.surrogate import Standardize
+from glasses import GaussianProcess, Optimizer
+from glasses.surrogate import OutputTransform, Standardize
+from glasses.surrogate.outputs import Affine
 
 TRANSFORMS = [Standardize()]
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
@@ -47,20 +50,50 @@ def test_a_change_of_units_changes_nothing(transform, y, shift, factor):
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=str)
 def test_moments_are_those_of_the_transformed_normal(transform):
-    """Against 100,000 draws, within four standard errors; near the best value, where transforms are affine."""
-    y = np.array([3.0, 4.5, 9.0, 4.0])
+    """Against 100,000 draws, within five standard errors: below the best value, where transforms are affine, and far above."""
+    y = np.array([3.0, 4.5, 9.0, 4.0, 60.0])
     outputs = transform.fit(y)
-    mean, sd = outputs.forward(3.0) - 0.5, 0.1
-    draws = outputs.inverse(mean + sd * np.random.default_rng(0).standard_normal(100_000))
-    m, s = outputs.moments(mean, sd)
-    assert m == pytest.approx(draws.mean(), abs=4 * draws.std() / np.sqrt(draws.size))
-    assert s == pytest.approx(draws.std(), rel=4 / np.sqrt(2 * draws.size))
+    for mean in (outputs.forward(3.0) - 0.5, outputs.forward(9.0), outputs.forward(60.0)):
+        draws = outputs.inverse(mean + 0.1 * np.random.default_rng(0).standard_normal(100_000))
+        m, s = outputs.moments(mean, 0.1)
+        assert m == pytest.approx(draws.mean(), abs=5 * draws.std() / np.sqrt(draws.size))
+        assert s == pytest.approx(draws.std(), rel=0.05)
 
 
 def test_a_constant_and_tiny_values_keep_a_scale():
     assert Standardize().fit(np.array([5.0, 5.0])).scale == 1.0
     assert Standardize().fit(np.zeros(3)).scale == 1.0
     assert Standardize().fit(np.array([1e-200, 3e-200])).scale == pytest.approx(1e-200)
+
+
+@dataclass(frozen=True)
+class Falling(Affine):
+    def forward(self, y):
+        return -y
+
+
+@dataclass(frozen=True)
+class Wrong(OutputTransform):
+    outputs: object
+
+    def fit(self, y):
+        return self.outputs
+
+
+@pytest.mark.parametrize(
+    ("outputs", "sentence"),
+    [
+        (None, "must return Outputs, got None"),
+        (Falling(0.0, 1.0), "must give finite numbers in the order of the values and a positive scale"),
+        (Affine(np.nan, 1.0), "must give finite numbers in the order of the values and a positive scale"),
+        (Affine(0.0, -1.0), "must give finite numbers in the order of the values and a positive scale"),
+    ],
+)
+def test_a_transform_that_breaks_what_is_assumed_is_refused_when_it_is_fitted(outputs, sentence):
+    optimizer = Optimizer([(0, 1)], budget=9, n_initial=2, model=GaussianProcess(outputs=Wrong(outputs)), seed=0)
+    optimizer.tell([[0.1], [0.5], [0.9]], [3.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match=sentence):
+        optimizer.ask()
 
 
 def test_a_wrong_transform_gets_a_sentence():

@@ -192,7 +192,7 @@ def query_point(kernel: Kernel, candidates: CandidateSet, x: jax.Array) -> Query
     post = candidates.post
     k = cross_covariance(kernel, post, x[None])[:, 0]
     v = solve_triangular(post.L, k, lower=True)
-    var = jnp.maximum(kernel.diagonal(post.hyper.theta, x[None])[0] - v @ v, 0.0) + post.nugget
+    var = jnp.maximum(kernel.diagonal(post.hyper.theta, x[None], post.hyper.choice)[0] - v @ v, 0.0) + post.nugget
     cov = covariance(kernel, post.hyper, x[None], candidates.points)[0] - k @ candidates.W
     later_var, later_cov, c = var, cov, jnp.zeros(0)
     P = candidates.n_pending

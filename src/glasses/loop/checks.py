@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
+
+from glasses.runtime.frozen import check_frozen
 
 LARGEST = 1e100
 
@@ -80,16 +81,5 @@ def checked_part(name: str, given: Any, example: Any) -> Any:
     absent = [each for each in PROTOCOLS[name] if not hasattr(given, each)]
     if absent:
         raise ValueError(f"{expected}: it lacks {', '.join(absent)}.")
-    frozen = isinstance(given, tuple) or (is_dataclass(given) and vars(type(given))["__dataclass_params__"].frozen)
-    if not frozen:
-        raise ValueError(
-            f"{name} must not change, because programs are compiled for it, got {given!r}: make {type(given).__name__} a "
-            "dataclass with frozen=True."
-        )
-    try:
-        hash(given)
-    except TypeError:
-        raise ValueError(
-            f"{name} must be hashable, got {given!r}: give its fields tuples instead of lists or arrays."
-        ) from None
+    check_frozen(name, given)
     return given

@@ -18,7 +18,7 @@ from glasses.search.decision import Problem
 from glasses.search.pending import pending_gain
 from glasses.surrogate.feasibility import FailureClassifier, fit_failures, told_failures
 from glasses.surrogate.gaussian_process import GaussianProcess
-from glasses.surrogate.outputs import Outputs
+from glasses.surrogate.outputs import Outputs, fitted_outputs
 from glasses.surrogate.posterior import Posterior, grow
 
 SMALL = 256  # configurations: a space of no more is looked at as a whole
@@ -69,7 +69,7 @@ class Inference:
     def outputs(self) -> Outputs:
         """The output transform fitted to everything told."""
         values = np.array(self.ledger.y)
-        return self.once("outputs", (len(values), self.model.outputs), lambda: self.model.outputs.fit(values))
+        return self.once("outputs", (len(values), self.model.outputs), lambda: fitted_outputs(self.model.outputs, values))
 
     def posterior(self) -> Posterior:
         """The fitted model given everything told, over the unit cube and transformed outputs."""

@@ -84,7 +84,7 @@ class Planner:
             points=[self.space.form(x) for x in self.space.from_unit(unit)],
             mean=mean,
             sd=sd,
-            expected_best=None if gain is None else known.outputs().inverse(decision.eta - gain),
+            expected_best=None if gain is None else float(known.outputs().inverse(decision.eta - gain)),
         )
 
     def forecast(self, x: np.ndarray, n: int, *, raw: bool) -> Forecast:
@@ -126,7 +126,8 @@ class Planner:
         lattice, kernel = self.space.lattice, known.model.kernel
         found = lowest_mean(known.posterior(), spread, lattice, known.feasibility(), kernel=kernel)
         x = self.space.from_unit(np.asarray(found.x))
-        return Recommendation(self.space.form(x), *known.outputs().moments(float(found.mean), float(found.sd)))
+        mean, sd = known.outputs().moments(float(found.mean), float(found.sd))
+        return Recommendation(self.space.form(x), float(mean), float(sd))
 
     def is_exact(self) -> bool:
         """Whether the fitted model takes evaluations to be without noise."""

@@ -104,12 +104,12 @@ class Forecast:
             return outputs.inverse(eta - np.asarray(gain)[:n])
 
         return cls(
-            best=outputs.inverse(eta),
+            best=float(outputs.inverse(eta)),
             expected=value(found.expected),
             low=value(found.most),
             high=value(found.least),
             open_loop=value(found.open_loop),
-            clairvoyant=outputs.inverse(eta - float(found.clairvoyant)),
+            clairvoyant=float(outputs.inverse(eta - float(found.clairvoyant))),
             evaluations=np.asarray(found.evaluations)[:n],
         )
 

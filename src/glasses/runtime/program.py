@@ -38,6 +38,7 @@ from typing import Any
 import jax
 import jax.numpy
 import jax.scipy.linalg
+import numpy as np
 from jax.experimental import serialize_executable
 from jaxlib import xla_client
 
@@ -68,7 +69,7 @@ class Program:
         where = device()
         with own_settings():
             leaves, tree = jax.tree.flatten(arrays)
-            leaves = jax.device_put(leaves, where)
+            leaves = [_placed(leaf, where) for leaf in leaves]
             shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
             key = (self.name, (self, tuple(static.items()), where, tree, shapes))
             arrays = jax.tree.unflatten(tree, leaves)
@@ -85,6 +86,8 @@ class Program:
             return self.function(*args, **static)
 
         bound.__name__ = self.function.__name__
+        here = jax.sharding.SingleDeviceSharding(where)
+        arrays = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=here), arrays)
         folder = cache_folder()
         if folder is None:
             return _compiled(jax.jit(bound).lower(*arrays), where)
@@ -102,6 +105,13 @@ class Program:
         compiled = _compiled(lowered or jax.jit(bound).lower(*arrays), where)
         _store(path, compiled)
         return compiled
+
+
+def _placed(leaf: Any, where: Any) -> Any:
+    """An array that an executable for this device takes: NumPy's, or JAX's on the device."""
+    if not isinstance(leaf, jax.Array):
+        return np.asarray(leaf)
+    return leaf if leaf.device == where else jax.device_put(leaf, where)
 
 
 def program(function: Callable[..., Any]) -> Program:

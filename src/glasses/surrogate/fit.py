@@ -89,8 +89,8 @@ class Known:
         names = kernel.hyperparameters(d)
         if not isinstance(names, dict) or set(names) != {"lengthscale", "variance"}:
             raise ValueError(
-                f"Known gives the lengthscale and sd of one stationary kernel such as Matern52(), got {kernel!r}: fit a "
-                "composed kernel with MAP()."
+                f"Known gives the lengthscale and sd of one stationary kernel such as Matern52(), got {kernel!r}: fit "
+                "another one with MAP()."
             )
         if np.size(self.lengthscale) not in (1, d):
             raise ValueError(f"lengthscale must be one number or {d}, one per parameter, got {np.size(self.lengthscale)}.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from glasses.runtime.frozen import check_frozen
 from glasses.surrogate.fit import LARGEST_FIT, MAP, FreeModel, Known, MaximumLikelihood, conditioned, fitted
 from glasses.surrogate.kernels import Kernel, Matern52
 from glasses.surrogate.outputs import Outputs, OutputTransform, Standardize
@@ -24,7 +25,8 @@ class GaussianProcess:
     fit : MAP, MaximumLikelihood or Known
         How the hyperparameters are found.
     noise : float, optional
-        Standard deviation of an observation in the units of y: None learns it, 0 declares evaluations exact.
+        Standard deviation of an observation in the units of y: None learns it, 0 declares evaluations exact. With outputs that
+        are not transformed by one factor throughout it is that of the best values.
     constant_mean : bool
         Whether a constant mean is learned; False: the mean is 0 after the outputs are transformed, as in the paper.
     outputs : OutputTransform
@@ -45,7 +47,9 @@ class GaussianProcess:
             given = getattr(self, name)
             if not isinstance(given, kind):
                 usual = next(each.default_factory for each in fields(self) if each.name == name)
-                raise ValueError(f"{name} must be an object such as {usual()!r}, got {given!r}.")  # type: ignore[operator]
+                hint = f": write {given.__name__}()" if isinstance(given, type) else ""
+                raise ValueError(f"{name} must be an object such as {usual()!r}, got {given!r}{hint}.")  # type: ignore[operator]
+            check_frozen(name, given)
         samples = self.hyperparameter_samples
         if not (isinstance(samples, int) and not isinstance(samples, bool) and samples >= 0):
             raise ValueError(
@@ -70,8 +74,13 @@ class GaussianProcess:
         if isinstance(self.fit, Known):
             theta = self.fit.theta(self.kernel, X.shape[1], outputs.scale)
             mean = np.asarray(outputs.forward(self.fit.mean))
-            return conditioned(self.kernel, Hyper(theta, np.asarray(self._noise_variance(outputs)), mean, choice), X, z)
-        return fitted(self._free(), X, z, self._noise_variance(outputs), choice, self.fit.starts)
+            hyper = Hyper(theta, np.asarray(self._noise_variance(outputs)), mean, choice)
+            post = conditioned(self.kernel, hyper, X, z)
+        else:
+            post = fitted(self._free(), X, z, self._noise_variance(outputs), choice, self.fit.starts)
+        if not np.all(np.isfinite(np.asarray(post.alpha))):
+            raise ValueError(f"The covariance of {self.kernel!r} is not finite or not positive definite: mend its formulas.")
+        return post
 
     def samples(self, post: Posterior, outputs: Outputs) -> Posterior | None:
         """Posteriors with sampled hyperparameters, stacked; None where the fit is used."""

@@ -79,6 +79,16 @@ class Hyperparameter:
     spread: float = 0.0
     log: bool = True
 
+    def __post_init__(self) -> None:
+        if not (
+            math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high and (self.low > 0 or not self.log)
+        ):
+            raise ValueError(
+                f"A hyperparameter needs bounds low < high, above 0 unless log=False, got {self.low!r} and {self.high!r}."
+            )
+        if not self.low <= self.start <= self.high:
+            raise ValueError(f"A hyperparameter must start within {self.low!r} and {self.high!r}, got start={self.start!r}.")
+
     @property
     def length(self) -> int:
         return 1 if self.size is None else self.size
@@ -104,6 +114,9 @@ class Layout:
     @classmethod
     def of(cls, hyperparameters: Any) -> Layout:
         leaves, tree = jax.tree.flatten(hyperparameters, is_leaf=lambda each: isinstance(each, Hyperparameter))
+        for each in leaves:
+            if not isinstance(each, Hyperparameter):
+                raise ValueError(f"What a kernel learns must be Hyperparameter(low, high, ...), got {each!r}.")
         return cls(tuple(leaves), tree)
 
     @property

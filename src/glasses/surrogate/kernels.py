@@ -40,7 +40,11 @@ _SAME = 1e-5  # values of a choice lie at least 1e-4 apart in the unit cube
 
 
 class Kernel(ABC):
-    """A prior covariance. One of your own is a frozen dataclass with these four methods."""
+    """A prior covariance. One of your own is a frozen dataclass with these four methods.
+
+    Inputs are rows of the unit cube. The methods run inside compiled programs: ``jax.numpy`` only, and derivatives by inputs
+    and hyperparameters must be finite everywhere, also between two equal points and on the border.
+    """
 
     @abstractmethod
     def hyperparameters(self, d: int) -> Any:
@@ -51,7 +55,7 @@ class Kernel(ABC):
         """k(A, B), (n, m). ``theta``: the hyperparameters; ``choice`` (d,) marks inputs without an order, None: none."""
 
     @abstractmethod
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         """k(a, a) for each row a of A, (n,)."""
 
     @abstractmethod
@@ -82,7 +86,7 @@ class Stationary(Kernel):
     def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         return theta["variance"] * self.correlation(squared_distance(A, B, theta["lengthscale"], choice))
 
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         return jnp.broadcast_to(theta["variance"], A.shape[:1])
 
     def variance(self, theta: Theta) -> jax.Array:
@@ -115,7 +119,7 @@ class Constant(Kernel):
     def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         return jnp.broadcast_to(theta["variance"], (A.shape[0], B.shape[0]))
 
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         return jnp.broadcast_to(theta["variance"], A.shape[:1])
 
     def variance(self, theta: Theta) -> jax.Array:
@@ -135,8 +139,8 @@ class Sum(Kernel):
     def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         return self.first.covariance(theta[0], A, B, choice) + self.second.covariance(theta[1], A, B, choice)
 
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
-        return self.first.diagonal(theta[0], A) + self.second.diagonal(theta[1], A)
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.first.diagonal(theta[0], A, choice) + self.second.diagonal(theta[1], A, choice)
 
     def variance(self, theta: Theta) -> jax.Array:
         return self.first.variance(theta[0]) + self.second.variance(theta[1])
@@ -155,8 +159,8 @@ class Product(Kernel):
     def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         return self.first.covariance(theta[0], A, B, choice) * self.second.covariance(theta[1], A, B, choice)
 
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
-        return self.first.diagonal(theta[0], A) * self.second.diagonal(theta[1], A)
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.first.diagonal(theta[0], A, choice) * self.second.diagonal(theta[1], A, choice)
 
     def variance(self, theta: Theta) -> jax.Array:
         return self.first.variance(theta[0]) * self.second.variance(theta[1])
@@ -170,6 +174,7 @@ class Subset(Kernel):
     inputs: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        _check_kernel("Subset", self.kernel)
         whole = isinstance(self.inputs, tuple) and all(type(i) is int and i >= 0 for i in self.inputs)
         if not whole or not self.inputs or len(set(self.inputs)) < len(self.inputs):
             raise ValueError(f"inputs must be a tuple of different positions such as (0, 2), got {self.inputs!r}.")
@@ -183,8 +188,9 @@ class Subset(Kernel):
         columns = jnp.asarray(self.inputs)
         return self.kernel.covariance(theta, A[:, columns], B[:, columns], None if choice is None else choice[columns])
 
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
-        return self.kernel.diagonal(theta, A[:, jnp.asarray(self.inputs)])
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        columns = jnp.asarray(self.inputs)
+        return self.kernel.diagonal(theta, A[:, columns], None if choice is None else choice[columns])
 
     def variance(self, theta: Theta) -> jax.Array:
         return self.kernel.variance(theta)
@@ -195,6 +201,9 @@ class Additive(Kernel):
     """Functions that are a sum of one function of each input [eq:additive]; ``kernel`` says of which kind."""
 
     kernel: Stationary = Matern52()
+
+    def __post_init__(self) -> None:
+        _check_kernel("Additive", self.kernel, "stationary kernel")
 
     def hyperparameters(self, d: int) -> dict[str, Hyperparameter]:
         return self.kernel.hyperparameters(d)
@@ -207,8 +216,8 @@ class Additive(Kernel):
             total = total + self.kernel.correlation(r2)
         return theta["variance"] * total / A.shape[1]
 
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
-        return self.kernel.diagonal(theta, A)
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.kernel.diagonal(theta, A, choice)
 
     def variance(self, theta: Theta) -> jax.Array:
         return self.kernel.variance(theta)
@@ -220,6 +229,9 @@ class Warped(Kernel):
 
     kernel: Kernel
 
+    def __post_init__(self) -> None:
+        _check_kernel("Warped", self.kernel)
+
     def hyperparameters(self, d: int) -> tuple[Any, Any]:
         bend = Hyperparameter(0.2, 5.0, Normal(0.0, 0.25), size=d)
         return {"power": bend, "root": bend}, self.kernel.hyperparameters(d)
@@ -227,11 +239,16 @@ class Warped(Kernel):
     def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
         return self.kernel.covariance(theta[1], _warp(theta[0], A, choice), _warp(theta[0], B, choice), choice)
 
-    def diagonal(self, theta: Theta, A: jax.Array) -> jax.Array:
-        return self.kernel.diagonal(theta[1], _warp(theta[0], A, None))
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.kernel.diagonal(theta[1], _warp(theta[0], A, choice), choice)
 
     def variance(self, theta: Theta) -> jax.Array:
         return self.kernel.variance(theta[1])
+
+
+def _check_kernel(name: str, given: Any, what: str = "kernel") -> None:
+    if not isinstance(given, Stationary if what == "stationary kernel" else Kernel):
+        raise ValueError(f"{name} needs a {what} such as Matern52(), got {given!r}.")
 
 
 def _warp(theta: Theta, A: jax.Array, choice: jax.Array | None) -> jax.Array:

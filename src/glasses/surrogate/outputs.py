@@ -55,6 +55,21 @@ class OutputTransform(ABC):
         """The transform for these values, of which there is at least one."""
 
 
+def fitted_outputs(transform: OutputTransform, y: np.ndarray) -> Outputs:
+    """``transform.fit(y)``, refused where it breaks what is assumed of it."""
+    outputs = transform.fit(y)
+    if not isinstance(outputs, Outputs):
+        raise ValueError(f"fit of {transform!r} must return Outputs, got {outputs!r}.")
+    z = np.asarray(outputs.forward(y))
+    in_order = np.all(np.diff(z[np.argsort(y, kind="stable")]) >= 0)
+    if not (np.all(np.isfinite(z)) and in_order and 0 < outputs.scale < np.inf):
+        raise ValueError(
+            f"{transform!r} must give finite numbers in the order of the values and a positive scale, got {z!r} with scale "
+            f"{outputs.scale!r}: mend its formulas."
+        )
+    return outputs
+
+
 @dataclass(frozen=True)
 class Standardize(OutputTransform):
     """z = (y - mean) / sd: zero mean and unit variance; a constant keeps its scale."""

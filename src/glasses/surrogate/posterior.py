@@ -146,7 +146,7 @@ def cross_covariance(kernel: Kernel, post: Posterior, A: jax.Array) -> jax.Array
 def _whiten(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array, jax.Array]:
     """L^-1 k(X, A) and the posterior variances, at least the nugget."""
     V = solve_triangular(post.L, cross_covariance(kernel, post, A), lower=True)
-    return V, jnp.maximum(kernel.diagonal(post.hyper.theta, A) - jnp.sum(V * V, axis=0), 0.0) + post.nugget
+    return V, jnp.maximum(kernel.diagonal(post.hyper.theta, A, post.hyper.choice) - jnp.sum(V * V, axis=0), 0.0) + post.nugget
 
 
 def _weights(L: jax.Array, y: jax.Array, count: jax.Array, hyper: Hyper) -> jax.Array:
