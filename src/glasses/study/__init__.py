@@ -1,1 +1,1 @@
-"""Studies: a file, a database that keeps the results, workers or a person who evaluates. Needs ``pip install 'glasses[study]'``."""
+"""Studies: a file, a database that keeps the results, workers or a person who evaluates. Needs ``glasses[study]``."""
