@@ -32,7 +32,11 @@ def test_the_code_runs_in_order(capsys):
         "docs/how_to_choose.md",
         "docs/campaigns.md",
         "docs/studies.md",
+        "docs/architecture.md",
+        "docs/extending.md",
         "examples/README.md",
+        "CONTRIBUTING.md",
+        "lab/README.md",
     ],
 )
 def test_links_lead_somewhere(page):

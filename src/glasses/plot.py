@@ -255,7 +255,7 @@ class ForecastData:
     low: np.ndarray  # (n,) lower end of the 80 % band
     high: np.ndarray  # (n,) upper end
     open_loop: np.ndarray  # (n,) a plan fixed now: the best policy does at least as well
-    clairvoyant: float  # somebody who knew the function: as the model sees it, nobody does better
+    clairvoyant: float  # as if the function were known: under the model, no policy does better
 
 
 def forecast_data(forecast: Forecast, *, maximize: bool = False) -> ForecastData:

@@ -43,13 +43,13 @@ class Preset:
 
 
 DEFAULT = Preset(loss=TwoStage(), model=GaussianProcess(), search=MultiStart())
-"""What is used when nothing is said: two-stage look-ahead, Matern-5/2 by MAP, multi-start search."""
+"""What is used by default: two-stage look-ahead, Matern-5/2 by MAP, multi-start search."""
 
 PAPER = Preset(
     loss=Glasses(oracle=LocalPenalization(softplus=True), expectation=EP()),
     model=GaussianProcess(kernel=SquaredExponential() + Constant(), fit=MaximumLikelihood(starts=5), constant_mean=False),
     search=Direct(),
 )
-"""The paper's algorithm, to the letter where the letter is right: squared-exponential plus bias kernel, maximum likelihood from
+"""The paper's algorithm with its errors corrected: squared-exponential plus bias kernel, maximum likelihood from
 the best of 5 starts, local penalisation of the soft-plus transformed myopic loss, EP for the expected minimum (centred and
 normalised), DIRECT over the loss."""

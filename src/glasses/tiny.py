@@ -2,7 +2,7 @@
 
 Nothing here is used by the library and nothing of the library is used here: the tests compare the two. Read from the
 bottom: ``minimize`` is Algorithm 1 (with the horizon counted right), ``look_ahead_loss`` its loss, ``steps_ahead`` the
-local penalisation that predicts the future, ``expected_min`` the expectation by EP, ``fit`` the Gaussian process.
+local penalisation that predicts the steps, ``expected_min`` the expectation by EP, ``fit`` the Gaussian process.
 
     Lambda_n(x*) = E[min(y*, y_2, ..., y_n, eta)]    with (x*, x_2, ..., x_n) = F_n(x*), y jointly Gaussian
 """

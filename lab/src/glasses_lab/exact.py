@@ -1,34 +1,33 @@
-"""What looking ahead is worth, exactly: dynamic programming over a few places, for measuring planners against.
+"""Exact values of up to three evaluations by dynamic programming over a few candidates, to measure planners against.
 
-D stands for what is known: the law N(mu, cov) of f at the places and the best value eta. Evaluations are exact (no noise) and
-the hyperparameters are known. The gain of n evaluations is eta minus the expected smallest value once they are done.
+D stands for what is known: the law N(mu, cov) of f at the candidates and the best value eta. Evaluations are exact (no noise)
+and the hyperparameters are known. The gain of n evaluations is eta minus the expected smallest value once they are done.
 
     V_1(D) = max_x EI(x | D)
     Q_n(x | D) = EI(x | D) + E_y[V_{n-1}(D + (x, y))],   V_n(D) = max_x Q_n(x | D)                            [eq:dp]
     two steps   Q_2(x*) = EI(x*) + E_{y*}[max_x EI(x | x*, y*)],  x* anywhere          Osborne (2010)         [eq:twostep]
     policy      as [eq:dp], but pi(D) acts instead of the maximum: rollout is pi = argmax EI                  [eq:policy]
-    plan        as [eq:dp], but the next place is fixed beforehand: eta - E[min(y_1, ..., y_n, eta)]          [eq:plan]
+    plan        as [eq:dp], but the next point is fixed beforehand: eta - E[min(y_1, ..., y_n, eta)]          [eq:plan]
 
 Whatever follows x, no policy gains more than Q_n(x): not a plan fixed beforehand (open loop), not a plan made once y is known
 (two-stage), not rollout. Here that is an inequality between numbers of one quadrature.
 
 An outcome y = mu_i + s_i t moves the mean along c = cov_i / s_i and turns the covariance into cov - c c^T whatever its value,
-so one matrix serves all outcomes of a place. The expectation over t ~ N(0, 1) is a sum with the same nodes at each of the n - 1
-levels: ``Even`` (a trapezoid rule, the default) or ``Hermite`` (Gauss-Hermite).
+so one matrix serves all outcomes of a candidate. The expectation over t ~ N(0, 1) is a sum with the same nodes at each of the
+n - 1 levels: ``Even`` (a trapezoid rule, the default) or ``Hermite`` (Gauss-Hermite).
 
 | name | symbol | shape | |
 |---|---|---|---|
-| mu, cov | mu, cov | (U,), (U, U) | law of f at the U places |
+| mu, cov | mu, cov | (U,), (U, U) | law of f at the U candidates |
 | State.mu, .eta | | (B, U), (B,) | B possible outcomes of the same evaluations, which share ``cov`` |
 | t, w | t_q, w_q | (Q,) | nodes and weights of a standard normal |
 
-Accuracy: what is integrated has kinks, at y = eta and wherever the best next place changes, so no rule converges exponentially.
-Measured on Q_2 at 21 places of [0, 1] (squared exponential, lengthscale .1, 3 observations), worst relative error over the
-places, median over 12 data sets: 64 nodes 7e-4 evenly spaced and 5e-3 Gauss-Hermite, 128 nodes 2e-4 and 2e-3. A variance below
-1e-9 of the largest counts as zero: the place is known.
-Cost of [eq:dp]: U (U Q)^(n-1) improvements at 30 ns: n = 3 at 21 places with 64 nodes takes a second or two. Plain NumPy and
-nothing of the engine, on purpose. Next: ``glasses.lookahead.losses`` holds the planners, ``reproduction.values`` compares them
-with these values (docs/method.md).
+Accuracy: what is integrated has kinks, at y = eta and wherever the best next candidate changes, so no rule converges
+exponentially. Measured on Q_2 at 21 candidates in [0, 1] (squared exponential, lengthscale .1, 3 observations), worst relative
+error over them, median over 12 data sets: 64 nodes 7e-4 evenly spaced and 5e-3 Gauss-Hermite, 128 nodes 2e-4 and 2e-3. A
+variance below 1e-9 of the largest counts as zero: the value there is known. Cost of [eq:dp]: U (U Q)^(n-1) improvements at 30
+ns: n = 3 at 21 candidates with 64 nodes takes a second or two. Plain NumPy and nothing of the engine, on purpose. Next:
+``glasses.lookahead.losses`` holds the planners, ``reproduction.values`` compares them with these values (docs/method.md).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class State(NamedTuple):
 
     @property
     def sd(self) -> np.ndarray:
-        """(U,) standard deviations; 0 at a place that is known."""
+        """(U,) standard deviations; 0 where the value is known."""
         return _deviations(np.diagonal(self.cov))
 
 
@@ -100,13 +99,13 @@ class Hermite:
 
 
 Rule = Even | Hermite
-Policy = Callable[[State], np.ndarray]  # (B,) the place each outcome evaluates next
+Policy = Callable[[State], np.ndarray]  # (B,) the candidate each outcome evaluates next
 _Next = Callable[[State, int], np.ndarray]  # (B,) gain of the evaluations left
 _DEFAULT = Even()
 
 
 class FirstPlaces(NamedTuple):
-    """What starting at each place gains."""
+    """What starting at each candidate gains."""
 
     values: np.ndarray  # (U,)
 
@@ -120,7 +119,7 @@ class FirstPlaces(NamedTuple):
 
 
 def optimal_values(mu: Any, cov: Any, eta: float, n: int, rule: Rule = _DEFAULT) -> FirstPlaces:
-    """[eq:dp]: Q_n at every place, n evaluations left counting this one; the value of the best is V_n."""
+    """[eq:dp]: Q_n at every candidate, n evaluations left counting this one; the value of the best is V_n."""
     state, points = _start(mu, cov, eta, n), rule.points()
 
     def act(state: State, left: int) -> np.ndarray:
@@ -132,12 +131,13 @@ def optimal_values(mu: Any, cov: Any, eta: float, n: int, rule: Rule = _DEFAULT)
 
 
 def largest_ei(state: State) -> np.ndarray:
-    """The policy of rollout: the place of largest EI."""
+    """The policy of rollout: the candidate of largest EI."""
     return np.argmax(_improvement(state.mu, state.sd, state.eta[:, None]), axis=1)
 
 
 def policy_values(mu: Any, cov: Any, eta: float, n: int, policy: Policy = largest_ei, rule: Rule = _DEFAULT) -> FirstPlaces:
-    """[eq:policy]: the gain of starting at each place and following ``policy`` from then on; n as for ``optimal_values``."""
+    """[eq:policy]: the gain of starting at each candidate and following ``policy`` from then on; n as for
+    ``optimal_values``."""
     state, points = _start(mu, cov, eta, n), rule.points()
 
     def act(state: State, left: int) -> np.ndarray:
@@ -151,7 +151,7 @@ def policy_values(mu: Any, cov: Any, eta: float, n: int, policy: Policy = larges
 
 
 def plan_value(mu: Any, cov: Any, eta: float, steps: Sequence[int], rule: Rule = _DEFAULT) -> float:
-    """[eq:plan]: the gain of evaluating the places ``steps`` (one to three of them) whatever the outcomes."""
+    """[eq:plan]: the gain of evaluating the candidates ``steps`` (one to three of them) whatever the outcomes."""
     state, points = _start(mu, cov, eta, len(steps)), rule.points()
     for i in steps:
         if not 0 <= i < len(state.cov):
@@ -164,10 +164,10 @@ def plan_value(mu: Any, cov: Any, eta: float, steps: Sequence[int], rule: Rule =
 
 
 def two_step_values(query: tuple[Any, Any, Any], mu: Any, var: Any, eta: float, rule: Rule = _DEFAULT) -> np.ndarray:
-    """[eq:twostep] at M points that need not be places: the second evaluation goes to the best of U places.
+    """[eq:twostep] at M points that need not be candidates: the second evaluation goes to the best of U candidates.
 
-    ``query``: their means (M,), variances (M,) and covariances with the places (M, U); ``mu``, ``var`` (U,): the law of f at
-    each place.
+    ``query``: their means (M,), variances (M,) and covariances with the candidates (M, U); ``mu``, ``var`` (U,): the law of f
+    at each candidate.
     """
     m, v, cross = (np.asarray(a, dtype=float) for a in query)
     mu, var = np.asarray(mu, dtype=float), np.asarray(var, dtype=float)
@@ -191,7 +191,7 @@ def _first(state: State, n: int, points: Points, act: _Next) -> FirstPlaces:
 
 
 def _gain(state: State, i: int, left: int, points: Points, act: _Next) -> np.ndarray:
-    """(B,): EI at place i plus what ``act`` gains with the other evaluations, averaged over the outcome at i."""
+    """(B,): EI at candidate i plus what ``act`` gains with the other evaluations, averaged over the outcome at i."""
     s = state.sd[i]
     gain = _improvement(state.mu[:, i], s, state.eta)
     if left == 1:

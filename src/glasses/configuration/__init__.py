@@ -1,1 +1,1 @@
-"""Files written by hand: reading them, and complaining about them by line and key."""
+"""Files written by hand: reading them, with errors that name the line and the key."""

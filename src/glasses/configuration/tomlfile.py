@@ -1,4 +1,4 @@
-"""A TOML file that somebody wrote by hand: every complaint about it names the file, the line and the key."""
+"""A TOML file written by hand: every error in it is reported with the file, the line and the key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TomlFile:
             raise ValueError(f"{path} is nested too deeply: {what} is a plain TOML file.") from None
 
     def refuse(self, key: str, why: str, table: str = "", index: int = 0) -> NoReturn:
-        """Complain about a key at the top, or in the index-th of the tables of that name."""
+        """Raise an error about a key at the top, or in the index-th of the tables of that name."""
         raise ValueError(f"{self.path}, line {self.line(key, table, index)}, key {key!r}: {why}")
 
     def line(self, key: str, table: str = "", index: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""The sentence for a name nobody knows: of a parameter, a method, a key."""
+"""The message about an unknown name: of a parameter, a method, a key."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import difflib
 
 
 def unknown(kind: str, name: str, known: list[str]) -> str:
-    """The sentence for a name nobody knows: the known ones, nearest first."""
+    """The message about an unknown name: the known ones, nearest first."""
     nearness = {each: difflib.SequenceMatcher(None, name.lower(), each.lower()).ratio() for each in known}
     return f"There is no {kind} {name!r}; known, nearest first: {', '.join(sorted(known, key=lambda k: -nearness[k]))}."

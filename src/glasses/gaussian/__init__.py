@@ -1,4 +1,5 @@
-"""Expected minima of Gaussian vectors: closed forms, expectation propagation, quasi-Monte Carlo. No optimisation words here."""
+"""Expected minima of Gaussian vectors: closed forms, expectation propagation, quasi-Monte Carlo. Independent of
+optimisation."""
 
 from glasses.gaussian.ep import EP
 from glasses.gaussian.expected_min import expected_min

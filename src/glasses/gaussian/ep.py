@@ -12,9 +12,10 @@ Then
 
 centred at eta (hence shift equivariant, which the paper's formula is not) and normalised (hence stable in n).
 
-Certificate: the exact masses sum to one, so c = |sum_k Z_k - 1| measures EP's error for free. What matters is c relative to the
-probability of an improvement, sum_{j>=1} Z_j: when an improvement is rare, R_0 hides every error of the others. Errors can also
-cancel in the sum, so a second free identity is asked for: dZ_i/dm_j is a Hessian and must be symmetric,
+Certificate: the exact masses sum to one, so c = |sum_k Z_k - 1| measures EP's error at no cost. What matters is c relative to
+the probability of an improvement, sum_{j>=1} Z_j: when an improvement is rare, the mass of R_0 hides the errors of the others.
+Errors can also cancel in the sum, so a second identity is checked, also at no cost: dZ_i/dm_j is a Hessian and must be
+symmetric,
 
     a = 1/2 sum_ij |dZ_i/dm_j - dZ_j/dm_i| s_i s_j / gain                      [eq:symmetry]
 

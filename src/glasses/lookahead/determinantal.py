@@ -1,4 +1,4 @@
-"""Futures from a determinantal point process: good candidates that are unlike each other and unlike x*.
+"""Steps from a determinantal point process: candidates of high EI that differ from each other and from x*.
 
 A k-DPP over a ground set of M candidates gives a set A of k of them the probability det(L_A) / e_k(L), with
 

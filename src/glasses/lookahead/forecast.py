@@ -1,4 +1,4 @@
-"""What is the remaining budget worth? The best value after k more evaluations, k = 1..n, as the model sees it.
+"""Forecasts: the best value after k more evaluations, k = 1..n, under the model.
 
     expected     eta - E[ sum_{j<=k} EI(x_j | D_{j-1}) ]     futures simulated with EI as the policy, ``rollout`` [eq:rollout]
     band         quantiles of the best value of the same futures after k steps; of k = 1 those of min(eta, y*), exact
@@ -9,8 +9,8 @@
 The expected best value never rises with k, and k = 1 is the closed form. With noise, the best value is the lowest posterior
 mean at a point after its outcomes, for every k and for the open loop; where evaluations have failed, steps fail with their
 probability. The fitted hyperparameters are used, also where decisions average over samples. The bounds bound what the best
-policy can do on these candidates; the simulated policy is one policy. What a model does not know of itself is corrected in
-``loop.correction``.
+policy can do on these candidates; the simulated policy, EI, is one of them. Systematic errors of fitted models are corrected
+in ``loop.correction``.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ no drawing at all. n = 1 is the closed form; with n = 2 only y* is drawn. Outcom
 set, dimension k for step k, common to all query points (common random numbers): future number s is the same for every x*.
 Pending evaluations come first, each with its outcome.
 
-An argmax over noisy values prefers the lucky ones. ``race`` says how many futures each round has: the search values many
-query points with the first few futures and goes on with the best of them (``search.race``); prefixes of a Sobol set whose
-length is a power of two are balanced.
+The maximum of noisy values favours points with a favourable error. ``race`` says how many futures each round has: the search
+values many query points with the first few futures and goes on with the best of them (``search.race``); prefixes of a Sobol
+set whose length is a power of two are balanced.
 
 Conditioning on a step is one row over the candidates (``oracles``): future and step cost H U. Memory: ``BLOCK`` futures at a
 time, H U numbers each, whatever the number of futures, query points or the horizon.

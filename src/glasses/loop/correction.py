@@ -1,10 +1,10 @@
-"""The correction of forecasts: what the forecasts of many runs got wrong, put right in the next one.
+"""The forecast correction: what the forecasts of many runs got wrong on average, applied to the next one.
 
-The model's own forecast is exact about the model, and the model changes on the way. What it says, with N values told and P
-evaluations pending, of the moment when k more have been made rests on the data of now; early in a run that is little of the
-function, and what is learned later was not in the forecast. How far the data will have grown says how far to correct it. With
-t_k = (N + P + k) / (N + P + 1), w the gain that the pending evaluations bring by themselves and r the distance from the median
-of the values to the best, the part g of a gain that lies above w becomes
+A forecast is exact for the model fitted so far, but the model is fitted again to every value told. Early in a run the data
+determine it badly, and what later fits change is not in the forecast. So the correction grows with the data to come: with N
+values told and P evaluations pending, t_k = (N + P + k) / (N + P + 1) after k more. With w the gain that the pending
+evaluations bring by themselves and r the distance from the median of the values to the best, the part g of a gain that lies
+above w becomes
 
     g -> min(t_k^3 g,  g + c r (t_k - 1))                                                                      [eq:stretch]
 
@@ -12,13 +12,13 @@ c = a for the expected gain and b for the optimistic end of its band. At the cau
 
     g -> max(g_1, (1 - m / k)_+ g),   g_1 that of the next evaluation                                            [eq:idle]
 
-So where the model sees nothing to gain, nothing is promised; where it sees something, as much data again may bring a share of
-r more; and the next evaluation, t_1 = 1, is left alone. With costs, k counts the evaluations that can be paid for. The
-open-loop gain moves like the expected one at its step and the clairvoyant one like the last, so both stay on their sides of it.
+So a gain of 0 stays 0, twice the data add at most a share c of r, and the forecast of the next evaluation, t_1 = 1, does not
+change. With costs, k counts the evaluations that can be paid for. The open-loop gain moves like the expected one at its step
+and the clairvoyant one like the last, so both stay on their sides of it.
 
 a, b and m of ``CORRECTION`` come from runs without noise of the default planner on test functions; docs/how_to_choose.md says
-how they were fitted and how they do. The power only keeps small gains small: the shares fitted with 2 or 4 in its place are
-the same to 0.1. Known hyperparameters need no correction.
+how they were fitted and how accurate they are. The power only keeps small gains small: the shares fitted with 2 or 4 in its
+place are the same to 0.1. Known hyperparameters need no correction.
 """
 
 from __future__ import annotations

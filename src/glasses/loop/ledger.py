@@ -79,7 +79,7 @@ class Ledger:
 
     @property
     def spendable(self) -> float:
-        """``unspent``, with a trifle for the rounding of sums."""
+        """``unspent``, with a margin for the rounding of sums."""
         return self.unspent if self.cost is None else self.unspent + _ROUNDING * self._budget
 
     @property

@@ -76,8 +76,8 @@ def minimize(
     catch : exception class or tuple of them, default Exception
         What makes an evaluation a failure when ``fun`` raises it. ``()`` lets every exception through.
     executor : concurrent.futures.Executor, optional
-        Where evaluations run, side by side: each is decided with the others as pending, and a slow one holds nobody up.
-        Processes must not be started by fork, because JAX is used in this one:
+        Where evaluations run, side by side: each is decided with the others as pending, and a slow one does not delay the
+        others. Processes must not be started by fork, because JAX is used in this one:
         ``ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))``.
     workers : int, optional
         How many evaluations run side by side. Default: the number of workers of the executor, if it has one.
@@ -90,7 +90,7 @@ def minimize(
         Same seed, same suggestions (with an executor: while evaluations end in the same order). Default: a fresh one, kept in
         the result.
     stop : Criterion, optional
-        Such as ``Price(0.1) | Target(0)``. Once it is met nothing new is begun; what is under way is awaited and kept.
+        Such as ``Price(0.1) | Target(0)``. Once it is met nothing new is begun; pending evaluations are awaited and kept.
     callback : callable, optional
         Called after each evaluation with the result so far, as ``intermediate_result`` if it has such a parameter, like
         SciPy's. Stops the run by raising ``StopIteration``.

@@ -134,7 +134,7 @@ class Planner:
         return float(self.inference.posterior().noise) < NEGLIGIBLE_NOISE
 
     def check_not_exhausted(self) -> None:
-        """In a finite space there may be nothing left to learn: unless the noise makes repetitions worth something."""
+        """Raise ``ExhaustedError`` if every configuration of a finite space is done or pending and evaluations are exact."""
         if self.ledger.is_exhausted() and (not self.ledger.y or self.is_exact()):
             raise ExhaustedError(
                 f"All {self.space.size:.0f} configurations of this space are evaluated or pending and a repetition would tell "

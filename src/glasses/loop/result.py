@@ -78,13 +78,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The best value after k more evaluations as it looks now; entry k - 1 of every array, in the units of y.
+    """The best value after k more evaluations; entry k - 1 of every array, in the units of y.
 
-    ``expected``: its mean; ``low`` to ``high``: an 80 % band. ``open_loop``: what a plan fixed now, learning nothing on its
-    way, would reach: less gain than the best policy has. ``clairvoyant``: what somebody who knew the function would reach:
-    more gain than any policy has. Both are bounds as the model sees it, moved along with the expected value where that is
-    corrected (``correction``). ``best``: the best value now. ``evaluations``: how many of the k evaluations happen on average,
-    all of them or as many as can be paid for.
+    ``expected``: its mean; ``low`` to ``high``: an 80 % band. ``open_loop``: the expected best value of a plan fixed now; the
+    best policy gains at least as much. ``clairvoyant``: the expected minimum, as if the function were known; no policy gains
+    more. Both bounds hold under the model and are moved with the expected value where that is corrected (``correction``).
+    ``best``: the best value now. ``evaluations``: how many of the k evaluations happen on average, all of them or as many as
+    can be paid for.
     """
 
     best: float

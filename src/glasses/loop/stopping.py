@@ -1,4 +1,4 @@
-"""When to stop before the budget is spent: criteria that look at an optimiser and say why, or say nothing.
+"""When to stop before the budget is spent: criteria that give a reason to stop, or None.
 
 ``criterion.reason(optimizer)`` is a sentence with the numbers, or None to go on. ``|`` stops when one of two criteria does,
 ``&`` when both do. Notation, in the units of y, with n evaluations left (at most 128 of them are looked at):
@@ -12,10 +12,10 @@
     NoGain   stop when  max(g_n, best - low_n) < share (max y - min y)                                     [eq:nogain]
     Target   stop when  min y <= value
 
-The first two ask for a forecast and hence never stop before the initial evaluations are told. They believe it: one that
-promises too little, with few or misleading values, stops too early. Where nothing is left to evaluate, or nothing new, they
-have nothing to say. Cost: a decision and a forecast, both remembered by the optimiser until something is told; ``Target`` needs
-neither, so it stands first in a composition.
+The first two ask for a forecast and hence never stop before the initial evaluations are told. They rely on it: where few or
+misleading values make the expected gain too small, they stop too early. Where nothing is left to evaluate, or nothing new,
+they give no reason. Cost: a decision and a forecast, both remembered by the optimiser until something is told; ``Target``
+needs neither, so it stands first in a composition.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Price(Criterion):
 class Target(Criterion):
     """Stop when the best value told is at or below ``value``, at any time.
 
-    With noise a value may be there by luck. ``maximize``: the optimiser was told negated values; the target is one of the
-    values themselves, to be reached from below.
+    With noise one value may be that low by chance. ``maximize``: the optimiser was told negated values; the target is one of
+    the values themselves, to be reached from below.
     """
 
     value: float

@@ -1,1 +1,1 @@
-"""Numerical methods that know nothing of Gaussian processes: batched BFGS, Sobol points."""
+"""Numerical methods that are independent of Gaussian processes: batched BFGS, Sobol points."""

@@ -3,7 +3,7 @@
 Loading ``scipy.stats`` takes half a second, as long as two decisions, and a person who asks for the next experiment from a
 shell waits for it every time. The direction numbers (Joe and Kuo 2008) are read from SciPy's own file; the recurrence, the
 scrambling (a random lower-triangular matrix and a shift, Matousek 1998) and the order of the random draws are SciPy's, and a
-test compares every bit. Should that file be gone some day, SciPy itself is asked.
+test compares every bit. If that file is missing, SciPy makes the points.
 """
 
 from __future__ import annotations

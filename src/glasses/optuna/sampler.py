@@ -83,7 +83,7 @@ class GlassesSampler(BaseSampler):
         self._lock = threading.Lock()
         self._turns = Turns()
         self._ages = Watch()
-        self.repeat_when_exhausted = True  # else ``ExhaustedError`` reaches whoever asked
+        self.repeat_when_exhausted = True  # else ``ExhaustedError`` reaches the caller
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -145,7 +145,7 @@ class GlassesSampler(BaseSampler):
         return parameter.value(float(parameter.from_unit(np.array([u]))[0]))
 
     def optimizer(self, study: Study, search_space: Mapping[str, BaseDistribution] | None = None) -> Optimizer:
-        """Everything the study knows as a ``glasses.Optimizer``, for its ``plan()``, ``result()`` and ``predict()``.
+        """The study as a ``glasses.Optimizer``, for its ``plan()``, ``result()`` and ``predict()``.
 
         Values are those to be minimised: for a study that maximises, the negated ones.
         """

@@ -2,7 +2,7 @@
 
 Lamport's bakery, with attributes of the running trials as tickets, so it works with any storage of Optuna's. Each worker sees
 the points of all before it as pending, and no two run the same configuration by accident. A ticket that has not changed for
-``_LONGEST_TURN``, by the clock of the one who waits, is passed over and closed, so that nobody waits for it again.
+``_LONGEST_TURN``, by the clock of the waiting worker, is passed over and closed, so that no worker waits for it again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Turns:
         self.while_waiting: Callable[[], object] | None = None
 
     def wait(self, storage: StudyStorage, trial: FrozenTrial) -> None:
-        """Draw a ticket and wait for everybody who drew an earlier one."""
+        """Draw a ticket and wait for all earlier ones."""
         storage.mark(trial, TURN, [0, 0])
         ticket = 1 + max(self._deciding(storage, trial).values(), default=0)
         refreshed, pause = 1, 0.01

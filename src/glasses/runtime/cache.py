@@ -3,10 +3,10 @@
 ``GLASSES_CACHE_DIR`` moves the folder (default: in the user's own cache folder); ``GLASSES_CACHE_DIR=off`` turns it off.
 Nothing here ever fails: a file that cannot be read is made again, one that cannot be written is not kept.
 
-A program is loaded by running what the file says, so a file is read only if nobody else can have written it: a plain file (a
-link, a pipe or a device is refused) of this user's, in a folder of this user's, neither of which others may write. Each file
-begins with a digest of the rest; one that was cut or damaged is not used. A file is written beside its place and then moved
-there whole. When the folder has grown beyond ``LARGEST`` bytes, the files that were not used for longest are deleted.
+Loading a program runs what its file holds, so a file is read only if no other user can have written it: a plain file (a link,
+a pipe or a device is refused) of this user's, in a folder of this user's, neither of which others may write. Each file begins
+with a digest of the rest; one that was cut or damaged is not used. A file is written under a temporary name and then renamed.
+When the folder has grown beyond ``LARGEST`` bytes, the files that were not used for longest are deleted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEMPORARY = ".writing-"
 
 
 def cache_folder() -> Path | None:
-    """The folder, or None when nothing is to be kept or there is no place for it."""
+    """The folder, or None when nothing is to be kept or the user has no home folder."""
     chosen = os.environ.get("GLASSES_CACHE_DIR")
     if chosen is not None and chosen.lower() in ("off", "0", "none", ""):
         return None

@@ -1,10 +1,9 @@
-"""Every padded size of the program, in one place: which shapes get compiled, and how arrays are filled up to them.
+"""Every padded size: which shapes get compiled, and how arrays are filled up to them.
 
-Compiled programs know only these sizes, so a run of 30 evaluations compiles a handful of programs. What is padded is masked
-by counts (``Posterior.n``) or flags, and a test proves that padding never changes a result. Growth: data is doubled
-(a decision at N costs what one at the next size costs), the horizon and the pending points are padded to a few sizes.
-Predicting the steps costs what the true horizon costs (its loop ends there); only the expectation is paid for the padded
-one.
+Programs are compiled for these sizes only, so a run of 30 evaluations compiles a handful of programs. What is padded is masked
+by counts (``Posterior.n``) or flags, and a test proves that padding never changes a result. Growth: data is doubled (a
+decision at N costs what one at the next size costs), the horizon and the pending points are padded to a few sizes. Predicting
+the steps costs what the true horizon costs (its loop ends there); only the expectation is computed for the padded one.
 """
 
 from __future__ import annotations

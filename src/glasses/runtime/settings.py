@@ -8,7 +8,7 @@ thread can override for itself; ``own_settings`` overrides those that differ, fo
 What is left alone: which platforms and devices there are, logging, and JAX's own caches. Flags of XLA are part of the cache
 key instead (``program``), as XLA has read them.
 
-This is the one module that reads JAX's table of settings, which has no public name. A name that a version of JAX does not know
+This is the one module that reads JAX's table of settings, which has no public name. A name that a version of JAX does not have
 is skipped. A test sets every state that the installed JAX has and compares decisions to the last bit.
 """
 

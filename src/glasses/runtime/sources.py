@@ -4,10 +4,10 @@ A program is the code of its module and of everything that module imports, direc
 modules that its static configuration comes from (a loss, a kernel). The list is derived from the import statements.
 
 Code is read from files, and files may be edited while a process runs. So the modules of this package are read when they are
-loaded (``remember_loaded``, called by every ``@program``): an edit made later does not give old code a new key. Modules of
-somebody else's are read when they are needed, and only if none of them has been written since this process loaded this one.
-Where nothing can be said for certain (an edited file, an interactive session, a class inside a function, imports of other
-libraries) the answer is None, and ``program`` uses the text of the traced program as the key instead.
+loaded (``remember_loaded``, called by every ``@program``): an edit made later does not give old code a new key. Other modules
+are read when they are needed, and only if none of them has been written since this one was loaded. Where the source is not
+certain (an edited file, an interactive session, a class inside a function, imports of other libraries) the digest is None, and
+``program`` uses the text of the traced program as the key instead.
 """
 
 from __future__ import annotations

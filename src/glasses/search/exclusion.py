@@ -1,4 +1,5 @@
-"""Which points may not be proposed: known to be infeasible, exact ones that are done, and what costs more than there is.
+"""Which points may not be proposed: known to be infeasible, exact ones that are done, and what costs more than the remaining
+budget.
 
 Beside a point that was evaluated exactly the model still has the variance of its noise floor and its nuggets, although the
 incumbent counts as exact. The expected improvement there is 0.4 standard deviations of that floor however often the point is

@@ -1,4 +1,4 @@
-"""The default search: value many candidates cheaply, few dearly, then polish the best with gradients.
+"""The default search: value many candidates coarsely, few accurately, then polish the best with gradients.
 
 1. propose  the candidate set (``propose``)
 2. screen   the candidates of highest EI, and the predicted plan, under one common plan with a coarse value (``screen``)
@@ -41,7 +41,7 @@ from glasses.surrogate.kernels import Kernel
 class MultiStart:
     """Propose ``candidates``, value the ``screened`` best of them, polish the ``polished`` best of those.
 
-    ``guarded``: plan less far where leave-one-out errors say that the model is too sure of itself (``calibration``).
+    ``guarded``: a shorter horizon where leave-one-out errors are larger than the model predicts (``calibration``).
     """
 
     candidates: int = 256

@@ -1,4 +1,4 @@
-"""The plan after a decision of a loss that does not itself look as far as the budget goes."""
+"""The plan after a decision of a loss that looks less far ahead than the budget allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer at the end: the minimum of the posterior mean over the whole cube (the paper's final proposal)."""
+"""The recommended point: the minimum of the posterior mean over the whole cube (the paper's final proposal)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loss at given points: what the searches minimise, for looking at it."""
+"""A loss at given points: what the searches minimise, for ``Optimizer.loss_at`` and plots."""
 
 from __future__ import annotations
 

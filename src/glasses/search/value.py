@@ -73,7 +73,7 @@ def _value(
 def with_gain_after_failure(
     candidates: CandidateSet, problem: Problem, n: int, kernel: Kernel, loss: Loss, screened: Any = None
 ) -> CandidateSet:
-    """The candidate set that knows what the n - 1 later evaluations bring if this one fails; the same if nothing has failed.
+    """The candidate set with the gain of the n - 1 later evaluations if this one fails; unchanged if nothing has failed.
 
     ``screened``: points worth valuing, if they are known already.
     """

@@ -1,4 +1,4 @@
-"""Where steps, integers and choices lie in the unit cube, as arrays: what compiled programs know of them (``snapping``).
+"""Where steps, integers and choices lie in the unit cube, as arrays for compiled programs (``snapping``).
 
 Two points are the same experiment when they differ by less than ``resolution`` in every coordinate of the unit cube: a
 millionth, or less than half the distance between two values that can be run. This one meaning holds everywhere.

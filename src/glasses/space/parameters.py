@@ -1,4 +1,4 @@
-"""What can be varied: ``Float``, ``Int`` and ``Choice``, each with its place in the unit interval.
+"""What can be varied: ``Float``, ``Int`` and ``Choice``, each with its coordinate in the unit interval.
 
 Every parameter has a *raw* number (a float; for a choice the index of its value) and a *unit* coordinate in [0, 1]:
 

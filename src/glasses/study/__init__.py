@@ -1,1 +1,1 @@
-"""Studies people keep: a file, a database, workers, a person at a bench. Needs ``pip install 'glasses[study]'``."""
+"""Studies: a file, a database that keeps the results, workers or a person who evaluates. Needs ``glasses[study]``."""

@@ -1,4 +1,4 @@
-"""A person at a bench: ask for experiments, do them by hand, tell what came out. All of it is checked before any is stored."""
+"""Studies evaluated by a person: ask for experiments, tell their results. All input is checked before any is stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FAILED = ("failed", "fail", "nan", "inf", "-inf", "+inf")
 
 @dataclass(frozen=True)
 class Told:
-    """A checked result that waits to be stored: for a trial, or for a point that nobody asked for."""
+    """A checked result that waits to be stored: for a trial, or for a point that was not asked for."""
 
     outcome: Evaluation
     trial: FrozenTrial | None

@@ -273,7 +273,7 @@ def _export(stored: StoredStudy, options: argparse.Namespace) -> None:
     rows = report.rows_of(stored)
     text = report.as_csv(rows) if options.format == "csv" else report.as_json(rows) + "\n"
     if options.out is None:
-        on_screen = sys.stdout.isatty()  # a terminal would obey what somebody put into a value
+        on_screen = sys.stdout.isatty()  # a terminal would interpret control characters in a value
         sys.stdout.write("".join(f"{printable(line)}\n" for line in text.splitlines()) if on_screen else text)
     else:
         options.out.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a study measures: a Python function, or any command line. The only place where a study runs somebody's code.
+"""What a study measures: a Python function, or any command line. The only module that runs the user's code.
 
 A command is started without a shell: placeholders are replaced inside its arguments, so a value can never become a command.
 The last line that it prints is the result, a number or a JSON object with ``value`` (other entries are kept with the
@@ -151,7 +151,7 @@ def understood(result: Any) -> Evaluation:
 
 
 def printable(text: str) -> str:
-    """Text from outside without anything that a terminal would obey."""
+    """Text from outside without control characters."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
@@ -182,7 +182,7 @@ def _check_signature(target: str, function: Callable[..., Any], names: list[str]
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # nobody can tell
+        return  # a callable without a signature
     try:
         signature.bind(**dict.fromkeys(names))
     except TypeError as error:
@@ -206,7 +206,7 @@ def _called(function: Callable[..., Any], params: Mapping[str, Any]) -> Any:
 
 
 def _leave(error: BaseException | None) -> NoReturn:
-    """End a forked child as a Python program ends that nobody catches: its status, and a last word to standard error.
+    """End a forked child as an uncaught exception ends a program: with its status, its traceback on standard error.
 
     Nothing is flushed: the child has a copy of what the worker has not written yet. A child that prints must flush itself.
     """

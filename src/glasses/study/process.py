@@ -106,7 +106,7 @@ class _Pipes:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody can write to them any more."""
+        """Whether all writers have closed them."""
         return not self._open.get_map()
 
     def read(self, seconds: float) -> bool:
@@ -127,7 +127,7 @@ class _Pipes:
             self.read(left)
 
     def read_what_is_there(self) -> None:
-        """Read what full pipes can hold, however busy this process was before; not for ever if somebody goes on writing."""
+        """Read what full pipes can hold, however busy this process was before; not for ever if a descendant goes on writing."""
         for _ in range(_CHUNKS):
             if self.closed or not self.read(0.0):
                 return
@@ -149,7 +149,7 @@ def _ended(process: subprocess.Popen[bytes], pipes: _Pipes, deadline: float) -> 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the process and its group, or what is left of it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left, or nobody whom this user may kill
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or none that this user may kill
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_REAP)

@@ -1,4 +1,4 @@
-"""What a study says about itself: its state as numbers, as a table, as rows for other programs. Runs nothing of anybody's."""
+"""Reports of a study: its state as numbers, as a table, as rows for other programs. Runs no code of the user's."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class PatientStorage(Database):
     def __init__(self, url: URL, *, writing: bool, patience: float) -> None:
         self.patience = patience
         self.outages = 0  # so far
-        self.give_up: Callable[[], bool] | None = None  # whether somebody wants this to end, asked while it waits
+        self.give_up: Callable[[], bool] | None = None  # asked during a wait: whether to end it
         self._said = threading.Lock()
         self._shown = _shown(url)
         sqlite = _is_sqlite(url)

@@ -10,11 +10,11 @@ where failures are free). Rules, each kept by one atomic step of the database:
 
 A trial's rank among the counted ones can only fall, because lower ones can only be lost, and whatever replaces them has a
 higher number; hence never more than ``budget`` of them are run, however many workers there are. A worker that was taken for
-dead and comes back with a result after all does not lose it: the repetition that waits gets it, or it is added if somebody has
+dead and comes back with a result after all does not lose it: the repetition that waits gets it, or it is added if a worker has
 begun that one (only then is there one evaluation more than the budget).
 
-A worker shows that it is alive by changing an attribute of its trial once per heartbeat. Whoever sees it unchanged for three
-heartbeats, by its own clock, takes that worker for dead. No stored time is compared with any clock.
+A worker shows that it is alive by changing an attribute of its trial once per heartbeat. A worker that sees it unchanged for
+three heartbeats, by its own clock, takes the other for dead. No stored time is compared with any clock.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class StoredStudy:
         return counted
 
     def left(self) -> int:
-        """Evaluations that are neither finished nor under way."""
+        """Evaluations that are neither finished nor running."""
         begun = [trial for trial in self.counted() if trial.state != TrialState.WAITING]
         return max(0, self.file.budget - len(begun))
 
@@ -215,7 +215,7 @@ class StoredStudy:
             raise
 
     def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
-        """Store what came out. A result is never dropped, not even one that nobody waits for any more."""
+        """Store a result. None is dropped, not even one whose trial was taken for lost."""
         if self._finish(trial, outcome):
             return
         stored = self.storage.current(trial)
@@ -260,7 +260,7 @@ class StoredStudy:
         return self.storage.add(template).number
 
     def give_back(self, trial: FrozenTrial) -> None:
-        """An evaluation that was interrupted: somebody will do it again."""
+        """Queue an interrupted evaluation again."""
         if self._lose(trial):
             self._repeat(trial, trial.system_attrs.get(DEATHS, 0))
 
@@ -288,7 +288,7 @@ class StoredStudy:
     def free(self, count: int) -> None:
         """If fewer than ``count`` evaluations are left, wait until running trials without a point have one or are lost.
 
-        A command that was killed while it decided holds its trial until somebody has seen it silent for three heartbeats.
+        A command that was killed while it decided holds its trial until three heartbeats are missing.
         """
         undecided = {trial.number for trial in self.storage.trials(TrialState.RUNNING) if not self._is_decided(trial)}
         while undecided and self.left() < count:
@@ -303,8 +303,8 @@ class StoredStudy:
     def _dead(self) -> list[FrozenTrial]:
         """Running trials whose heartbeat has not changed for three heartbeats, by this process's own clock.
 
-        After an outage everybody seems to have been silent: all are watched anew from then on, and whoever has begun an
-        evaluation gets some seconds more to find the database again.
+        After an outage every heartbeat is old: all are watched anew from then on, and a worker that has begun an evaluation
+        gets some seconds more to reach the database again.
         """
         running = self.storage.trials(TrialState.RUNNING)
         if self._outages != self._database.outages:
@@ -346,7 +346,7 @@ class StoredStudy:
         self.storage.add(template)
 
     def _end_repetition(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
-        """Give a late result to the repetition that waits instead of the trial, if nobody has begun it."""
+        """Give a late result to the repetition that waits instead of the trial, if no worker has begun it."""
         for each in self.storage.trials(TrialState.WAITING):
             if trial.number in each.system_attrs.get("retry_history", []) and self.storage.claim(each):
                 self.storage.mark(each, LATE, trial.number)

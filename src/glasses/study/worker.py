@@ -2,7 +2,7 @@
 stop. ``glasses run`` is one of them. A worker that would stop waits for the evaluations of the others: their results may be a
 reason to go on.
 
-Ctrl-C finishes the evaluation under way and stops; a second Ctrl-C, or SIGTERM, abandons it and queues it for somebody else. A
+Ctrl-C finishes the running evaluation and stops; a second Ctrl-C, or SIGTERM, abandons it and queues it again. A
 worker that is killed is noticed by the others (no sign of life for three heartbeats), or by the next one that is started.
 """
 
@@ -118,7 +118,7 @@ def _evaluate(stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop:
 def _store(stored: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
     try:
         stored.finish(trial, outcome, params)
-    except BaseException as error:  # the last resort: a person can still type it in
+    except BaseException as error:  # the result is printed, so that a person can still tell it
         result = "--failed" if outcome.value is None else repr(outcome.value)
         command = f"glasses tell {shlex.quote(str(stored.file.path))} --trial {trial.number} {result}"
         print(f"glasses: a result could not be stored; once the database is back: {command}", file=sys.stderr, flush=True)
@@ -126,7 +126,7 @@ def _store(stored: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params:
 
 
 class _AbandonedError(BaseException):
-    """The evaluation under way is to be dropped at once; nothing that catches errors of an objective may catch it."""
+    """The running evaluation is to be dropped at once; nothing that catches errors of an objective may catch it."""
 
 
 class _Stop:

@@ -1,9 +1,9 @@
-"""Is the model right about the data it has? Each observation predicted from all the others.
+"""Leave-one-out errors: each observation predicted from all the others.
 
     z_i = alpha_i / sqrt((K + noise I)^-1_ii),   alpha = (K + noise I)^-1 (y - c)                           [eq:loo]
 
-is the standardised error of the prediction of y_i without y_i (Rasmussen and Williams 2006, 5.10-5.12). Of a right model the
-mean of z^2 is about 1; far above it, the model is surer than it should be, and plans built on it are worth less.
+is the standardised error of the prediction of y_i without y_i (Rasmussen and Williams 2006, 5.10-5.12). If the model is right,
+the mean of z^2 is about 1; far above 1, its predicted variances are too small.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def leave_one_out(post: Posterior) -> jax.Array:
 
 
 def trusted_horizon(post: Posterior, n: int) -> int:
-    """n, or less where leave-one-out errors say that the model is too sure of itself.
+    """n, or less where leave-one-out errors are larger than the model predicts.
 
     n min(1, (1 + 2 sqrt(2/N)) / mean z^2), at least 1 [eq:guard]: two standard deviations of a mean of N squared normals pass.
     """

@@ -1,6 +1,6 @@
 """Feasibility: how likely an evaluation is to give a value at all.
 
-``Feasibility`` is what decisions ask of any such model. ``FailureClassifier`` is the one there is: a Gaussian-process
+``Feasibility`` is the protocol of such models. ``FailureClassifier`` is the one that is used: a Gaussian-process
 classifier over everything evaluated, failures included,
 
     P(feasible at x) = s(g(x)),  s(g) = 1 / (1 + exp(-g)),  g ~ GP(m, a^2 rho(r / l))                     [eq:success]
@@ -8,11 +8,11 @@ classifier over everything evaluated, failures included,
 fitted by Laplace's approximation (Rasmussen and Williams 2006, algorithms 3.1 and 3.2); the probability is taken at the mode of
 g, rho is the Matern-5/2 correlation. The prior mean m is the logit of the share of successes, (s + 1.5) / (n + 2): a first
 failure says little about the rest of the cube. One lengthscale for all parameters, the best of a few by the Laplace evidence:
-failures are few and seldom tell which parameter is to blame.
+there are too few failures to learn one per parameter.
 
-The probability says where evaluations fail, not what a failed one has taught about the objective: nothing, but that there was
-no improvement. So the posterior that decisions are made with is also conditioned on the failed points (``told_failures``): each
-at its mean, or at the incumbent if that is larger. Otherwise a region that always fails would stay the most promising one.
+A failed evaluation has brought no improvement. So the posterior that decisions are made with is also conditioned on the failed
+points (``told_failures``): each at its mean, or at the incumbent if that is larger. Otherwise a region that always fails would
+stay the most promising one.
 
 Fitting is outside compiled code, in NumPy: some Newton steps of N^3 per lengthscale. ``log_probability`` is one row of kernel
 values.

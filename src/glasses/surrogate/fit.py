@@ -6,8 +6,8 @@ one the sums of a fit are rounded in another order, and runs recorded before 0.1
 
     J(theta) = 1/2 r^T (K + noise I)^-1 r + 1/2 log det(K + noise I) - log p(theta),   r = y - c       [eq:map]
 
-Priors: those of the kernel; c ~ N(0, 1); noise sd ~ Exponential(mean 0.05), flat near zero: noise needs evidence, a rugged
-function is not enough. Maximum likelihood has no prior; wide bounds hold in both.
+Priors: those of the kernel; c ~ N(0, 1); noise sd ~ Exponential(mean 0.05), flat near zero, so that noise is learned only from
+strong evidence. Maximum likelihood has no prior; wide bounds hold in both.
 
 Gradient: dJ/dK = 1/2 ((K + noise I)^-1 - alpha alpha^T) is explicit [eq:trace], so reverse mode never enters the
 factorisation. Large data: with more than ``_SUBSET`` observations the starts compete on a subset (the best values and an
@@ -131,7 +131,7 @@ class FreeModel(NamedTuple):
         return jnp.concatenate([jnp.ones(self.layout(d).size, bool), jnp.stack(rest)])
 
     def starts(self, d: int, count: int) -> np.ndarray:
-        """Deterministic: the first start, then short, long and noisy explanations, then a random spread."""
+        """Deterministic: the first start, then shorter and longer lengthscales and more noise, then a random spread."""
         shapes = list(_SHAPES)
         rng = np.random.default_rng(0)
         while len(shapes) < count:

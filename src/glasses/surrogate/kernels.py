@@ -11,7 +11,7 @@
     Warped      k(a, b) = k1(w(a), w(b)),  w_i(x) = 1 - (1 - x^p_i)^q_i  a learned warping of each number     [eq:warp]
 
 A kernel is a frozen dataclass. It says what it learns (``hyperparameters``) and computes with those values by name
-(``covariance``, ``diagonal``, ``variance``); ``fit``, ``posterior`` and everything after them know nothing else of it. To add
+(``covariance``, ``diagonal``, ``variance``); ``fit``, ``posterior`` and everything after them use nothing else of it. To add
 one, write such a class and pass ``tests/surrogate/test_kernels.py``, which holds what every kernel must do.
 
 Stationary correlations are written in r^2 so that the gradient at r = 0 is finite: the derivative of the Matern by r^2 is

@@ -1,4 +1,4 @@
-"""The posterior of a Gaussian process given data, as arrays: predict, condition again, draw nothing.
+"""The posterior of a Gaussian process given data, as arrays: predictions, and conditioning on more data.
 
 | name | symbol | shape | |
 |---|---|---|---|
@@ -132,7 +132,7 @@ def joint(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array, jax
 
 
 def incumbent(kernel: Kernel, post: Posterior) -> jax.Array:
-    """The one eta of the program: min y when the noise is negligible, else the smallest posterior mean at the data."""
+    """The incumbent eta: min y when the noise is negligible, else the smallest posterior mean at the data."""
     smooth = jnp.where(post.observed, mean(kernel, post, post.X), jnp.inf)
     exact = jnp.where(post.observed, post.y, jnp.inf)
     return jnp.min(jnp.where(post.noise < NEGLIGIBLE_NOISE, exact, smooth))

@@ -1,4 +1,4 @@
-"""Hyperparameter samples: several sets that the data allow, instead of the most probable one.
+"""Hyperparameter samples: several sets drawn from their posterior, instead of the most probable one.
 
     p(theta | data) ~ exp(-J(theta)),  J of ``fit`` [eq:map]
     q(theta) = N(theta_MAP, H^-1),  H the Hessian of J there (Laplace)                                     [eq:laplace]

@@ -1,1 +1,1 @@
-"""Campaigns: problems x methods x seeds from one file, resumable, with statistics that can be trusted."""
+"""Campaigns: problems x methods x seeds from one file, resumable, with paired statistics."""

@@ -3,8 +3,8 @@
     X^ = argmax over q points of  eta - E[min(y_1..y_q, eta)],  q = min(12, left); then the point of X^ of highest EI   [eq:qei]
 
 The batch is moved as one vector of q d coordinates by gradients, from three starts: the kriging believer's plan, the greedy
-mode of a determinantal process and the penalised maxima of EI. Same model, survey and expectation as our own methods, so that
-what is compared is the rule. (BoTorch's qEI does the same with its own model: ``peers``.)
+mode of a determinantal process and the penalised maxima of EI. Model, candidate set and expectation are those of our own
+methods, so that only the rule differs. (BoTorch's qEI does the same with its own model: ``peers``.)
 """
 
 from __future__ import annotations

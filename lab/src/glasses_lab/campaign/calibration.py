@@ -1,4 +1,4 @@
-"""Were the forecasts right? Expected gains and bands beside the gains that were realised, k evaluations ahead.
+"""Forecasts against outcomes: expected gains and bands beside the realised gains, k evaluations ahead.
 
     bias      mean of (realised gain - expected gain) / scale,  scale = mean of the initial values - minimum         [eq:bias]
     coverage  share of realised best values inside the 80 % band, its ends included                              [eq:coverage]
@@ -114,7 +114,7 @@ def _inside(found: Gathered) -> np.ndarray:
 def fitted_stretch(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough: int = 50) -> ForecastCorrection:
     """The shares of the correction that fits these forecasts, on a grid of 0.05, from every k > 1 with ``enough`` forecasts.
 
-    Being right on average makes single forecasts worse. So the share of the expected gain is the one with the smallest sum of
+    A smaller bias makes single forecasts less accurate. So the share of the expected gain is the one with the smallest sum of
     squared biases of those with which no k has a mean squared error more than a tenth above the model's own. That of the band's
     optimistic end has the smallest loss of a 90 % quantile, max(0.9 u, -0.1 u) with u = realised - end, in parts of the
     model's, summed over k; the idle evaluations of its cautious end, of 0 to 20, the smallest loss of a 10 % quantile.

@@ -1,7 +1,7 @@
 """The methods that can be compared: ours from the engine, two that do not learn, and the peers (loaded on demand).
 
-A method starts from the initial evaluations and then plays: ``ask`` for a point, ``tell`` its value, at the end
-``recommend`` where it believes the minimum to be (None: the best observation).
+A method starts from the initial evaluations. Then ``ask`` gives a point and ``tell`` takes its value; at the end ``recommend``
+gives its estimate of the minimiser (None: the best observation).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Under which conditions methods are compared: the noise of the evaluations, and the model and search of our own methods.
 
 paper   noise of sd 0.1; squared exponential plus bias by maximum likelihood, EP, local penalisation, DIRECT
-fair    no noise; our default model for every method of ours, told that evaluations are exact; cascade search
-known   no noise; draws from a GP, and every method of ours knows the kernel it was drawn with
+fair    no noise; our default model for every method of ours, told that evaluations are exact; multi-start search
+known   no noise; draws from a GP, and every method of ours is given the kernel it was drawn with
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Store:
         self._file.close()
 
     def claim(self, key: str, *, again: bool = False) -> bool:
-        """Whether this process may do the run: nobody has done it (``again``: or it failed) and nobody else is at it."""
+        """Whether this process may do the run: it is not done (``again``: or it failed) and no other process is doing it."""
         with self._mutex:
             try:
                 fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _offset(key))

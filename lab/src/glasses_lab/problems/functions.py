@@ -1,6 +1,6 @@
 """The test functions: definitions, boxes and minima; ``get("Ackley-5")`` finds one by name.
 
-Minima are to be found below the box, not remembered: the tests search every one of them for something lower. Sources: the
+The tests search every box for a value below its minimum. Sources: the
 paper's table with its misprints corrected (signs of Cosines and Alpine2, domain of Alpine2, see docs/paper.md), Surjanovic
 and Bingham's collection, and the nine functions that Jiang et al. (2020) compare multi-step trees on (names starting with a
 lower-case letter where the box differs from the paper's).

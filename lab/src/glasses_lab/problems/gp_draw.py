@@ -7,7 +7,7 @@ The frequencies w follow the kernel's spectral density (Bochner): normal for the
 5 degrees of freedom for Matern-5/2, both divided by the lengthscale. They come from one scrambled Sobol sequence, which meets
 the covariance more closely than random ones (root mean square error .0005 in one and .004 in two dimensions for the squared
 exponential of the suite ``samples``, where random features have .018); the weights u, v are the draw. Zero mean, unit
-variance, unit cube. The optimum is found numerically: a dense cover, then the best places polished by their gradient.
+variance, unit cube. The optimum is found numerically: a dense cover, then the best points polished by their gradient.
 """
 
 from __future__ import annotations

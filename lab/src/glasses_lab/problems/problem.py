@@ -22,7 +22,7 @@ class Problem:
     function: Function
     bounds: tuple[tuple[float, float], ...]
     minimum: float  # of the true function over the box
-    minimizers: np.ndarray  # (k, d): every known place of the minimum
+    minimizers: np.ndarray  # (k, d): every known one
     noise: Callable[[], float] | None = None
 
     @property
@@ -62,7 +62,7 @@ def noisy(problem: Problem, sd: float, *, seed: int) -> Problem:
 
 
 def shifted(problem: Problem, by: Sequence[float] | None = None) -> Problem:
-    """The same function on a box moved by ``by`` (parts of each side), so that its centre gives nothing away.
+    """The same function on a box moved by ``by`` (parts of each side), so that the optimum is not at its centre.
 
     Only for functions that are defined everywhere and whose minimum over the box is global: the minimisers must stay
     inside. The default moves coordinate i by between a tenth and a fifth of the side, to alternating sides.

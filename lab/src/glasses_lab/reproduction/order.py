@@ -1,4 +1,4 @@
-"""Does a loss know which point of its own plan should come first?
+"""How far a loss distinguishes which point of its plan should come first.
 
 The open loop values a *set*: E[min] over x* and the steps predicted after it. If x* is any member of a good set and the oracle
 fills in the others, the value is the same, so the open loop hardly tells which member to evaluate first. Here it is measured:

@@ -62,7 +62,7 @@ def steps_ahead(resolution: int = 41, queries: tuple[tuple[float, float], ...] =
 
 
 def draw_steps_ahead(data: StepsAhead, path: Path) -> None:
-    """Above: two putative points and their predicted futures. Below: what each step maximises."""
+    """Above: two putative points and their predicted steps. Below: what each step maximises."""
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,13 +1,13 @@
-"""How close to optimal is each planner? Three evaluations left on a line, where the optimum is known exactly.
+"""How close to optimal each planner is: three evaluations left on a line, where the optimum is known exactly.
 
-Draws from a GP with a known kernel, three evaluations each, places on a grid. Every planner values every place as the first of
-three evaluations; then one acts on its favourite place x and does the best thing possible from there on:
+Draws from a GP with a known kernel, three evaluations each, candidates on a grid. Every planner values every candidate as the
+first of three evaluations. Its best candidate x is evaluated first, and what follows is optimal:
 
     attained = Q_3(x) / max Q_3          with Q_3 from dynamic programming, ``glasses_lab.exact``              [eq:attained]
 
-What is lost is the fault of the first decision alone. The losses are the library's own, as they are by default; "fine" is the
-two-stage loss without its quadrature error, and the rollout has all its futures for every place. EI and "EI rollout" are exact,
-from ``exact`` too: the rollout without the error of its futures.
+So the loss is that of the first decision alone. The losses are the library's own, as they are by default; "fine" is the
+two-stage loss without its quadrature error, and the rollout has all its futures for every candidate. EI and "EI rollout" are
+exact, from ``exact`` too: the rollout without the error of its futures.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _STYLES = {
 
 @dataclass(frozen=True)
 class Example:
-    """One data set: the posterior at the places and what each planner thinks of them as the first of three."""
+    """One data set: the posterior at the candidates and each planner's value of them as the first of three."""
 
     places: np.ndarray  # (U,)
     mu: np.ndarray  # (U,)
@@ -79,7 +79,7 @@ class Example:
 
     @property
     def attained(self) -> dict[str, float]:
-        """[eq:attained] of every planner; "any place" is the mean over all of them."""
+        """[eq:attained] of every planner; "any place" is the mean over all candidates."""
         optimum = self.values["optimum"]
         found = {name: float(optimum[np.argmax(self.values[name])] / optimum.max()) for name in PLANNERS}
         return {"any place": float(optimum.mean() / optimum.max()), **found}
@@ -91,8 +91,8 @@ class PlannerValues:
 
     example: Example
     attained: dict[str, np.ndarray]  # (data sets,)
-    promised: dict[str, np.ndarray]  # the largest value a planner sees, as a share of the optimum
-    reaction: np.ndarray  # (data sets, U): what two-stage (fine) adds to the open loop at the same place, share of the optimum
+    promised: dict[str, np.ndarray]  # a planner's largest value, as a share of the optimum
+    reaction: np.ndarray  # (data sets, U): what two-stage (fine) adds to the open loop at the same point, share of the optimum
 
 
 def planner_values(data_sets: int = 40) -> PlannerValues:
@@ -105,7 +105,7 @@ def planner_values(data_sets: int = 40) -> PlannerValues:
 
 
 def example(seed: int) -> Example:
-    """Data set number ``seed``: a draw at random places, and everybody's values."""
+    """Data set number ``seed``: a draw at random points, and the values of every planner."""
     rng = np.random.default_rng([seed, EVALUATED])
     places, x = np.linspace(0, 1, POINTS), rng.random(EVALUATED)
     with jax.enable_x64(True):
@@ -143,7 +143,7 @@ def table(data: PlannerValues) -> str:
 
 
 def remark(data: PlannerValues) -> str:
-    """Two-stage against the open loop at the same first place."""
+    """Two-stage against the open loop at the same first point."""
     more = _percent(data.reaction.mean(axis=1))
     return (
         f"At the same first place two-stage (fine) adds {more} of the optimum to the open loop; "
@@ -158,7 +158,7 @@ def _percent(shares: np.ndarray, sign: bool = False) -> str:
 
 
 def draw_planner_values(data: PlannerValues, path: Path) -> None:
-    """Left: the example, its posterior and the value of every first place. Right: the share of the optimum attained."""
+    """Left: the example, its posterior and the value of every first point. Right: the share of the optimum attained."""
     import matplotlib
 
     matplotlib.use("agg")
