@@ -80,9 +80,8 @@ class Hyperparameter:
     log: bool = True
 
     def __post_init__(self) -> None:
-        if not (
-            math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high and (self.low > 0 or not self.log)
-        ):
+        least = 0.0 if self.log else -math.inf
+        if not least < self.low < self.high < math.inf:
             raise ValueError(
                 f"A hyperparameter needs bounds low < high, above 0 unless log=False, got {self.low!r} and {self.high!r}."
             )
