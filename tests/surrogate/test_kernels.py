@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasses import GaussianProcess, Optimizer
+from glasses import ExpectedLoss, GaussianProcess, Optimizer
 from glasses.surrogate import (
     Additive,
     Constant,
@@ -92,7 +92,8 @@ def test_hyperparameters_and_the_vector_of_a_fit_are_two_forms_of_one_thing(kern
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_every_kernel_can_be_fitted_and_decides(kernel):
-    optimizer = Optimizer([(0.0, 1.0)] * D, budget=12, n_initial=6, seed=0, model=GaussianProcess(kernel=kernel))
+    model = GaussianProcess(kernel=kernel)
+    optimizer = Optimizer([(0.0, 1.0)] * D, budget=12, n_initial=6, seed=0, model=model, loss=ExpectedLoss())
     optimizer.tell(np.asarray(POINTS[:6]), [float(np.sum((x - 0.4) ** 2)) for x in np.asarray(POINTS[:6])])
     x = optimizer.ask()
     assert np.all((x >= 0) & (x <= 1))
