@@ -127,43 +127,43 @@ class Constant(Kernel):
 
 
 @dataclass(frozen=True)
-class Sum(Kernel):
-    """Functions that are a sum of two: written k1 + k2."""
+class _Pair(Kernel):
+    """Two kernels of the same inputs, joined."""
 
     first: Kernel
     second: Kernel
+
+    @abstractmethod
+    def join(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        """The covariance of both, from that of each."""
 
     def hyperparameters(self, d: int) -> tuple[Any, Any]:
         return self.first.hyperparameters(d), self.second.hyperparameters(d)
 
     def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
-        return self.first.covariance(theta[0], A, B, choice) + self.second.covariance(theta[1], A, B, choice)
+        return self.join(self.first.covariance(theta[0], A, B, choice), self.second.covariance(theta[1], A, B, choice))
 
     def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
-        return self.first.diagonal(theta[0], A, choice) + self.second.diagonal(theta[1], A, choice)
+        return self.join(self.first.diagonal(theta[0], A, choice), self.second.diagonal(theta[1], A, choice))
 
     def variance(self, theta: Theta) -> jax.Array:
-        return self.first.variance(theta[0]) + self.second.variance(theta[1])
+        return self.join(self.first.variance(theta[0]), self.second.variance(theta[1]))
 
 
 @dataclass(frozen=True)
-class Product(Kernel):
+class Sum(_Pair):
+    """Functions that are a sum of two: written k1 + k2."""
+
+    def join(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return a + b
+
+
+@dataclass(frozen=True)
+class Product(_Pair):
     """Functions that vary as two kernels together: written k1 * k2."""
 
-    first: Kernel
-    second: Kernel
-
-    def hyperparameters(self, d: int) -> tuple[Any, Any]:
-        return self.first.hyperparameters(d), self.second.hyperparameters(d)
-
-    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
-        return self.first.covariance(theta[0], A, B, choice) * self.second.covariance(theta[1], A, B, choice)
-
-    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
-        return self.first.diagonal(theta[0], A, choice) * self.second.diagonal(theta[1], A, choice)
-
-    def variance(self, theta: Theta) -> jax.Array:
-        return self.first.variance(theta[0]) * self.second.variance(theta[1])
+    def join(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return a * b
 
 
 @dataclass(frozen=True)
