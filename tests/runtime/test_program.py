@@ -187,6 +187,30 @@ def test_every_flipped_byte_means_compiling_again(tmp_path, monkeypatch):
     assert len(compiled) == 1 + 43 + 3
 
 
+class Lowered:
+    """A program for a version of XLA that does not know one of the options, or fails for another reason."""
+
+    def __init__(self, unknown):
+        self.unknown, self.options = unknown, None
+
+    def compile(self, compiler_options):
+        self.options = compiler_options
+        for name in compiler_options:
+            if name == self.unknown:
+                raise jax.errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
+        if self.unknown == "all":
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
+        return "compiled"
+
+
+def test_an_option_that_xla_does_not_know_is_left_out():
+    new = Lowered("xla_cpu_use_fusion_emitters")
+    assert module._compiled(new, jax.devices("cpu")[0]) == "compiled"
+    assert new.options == {name: value for name, value in module._ON_CPU.items() if name != new.unknown}
+    with pytest.raises(jax.errors.JaxRuntimeError, match="out of memory"):
+        module._compiled(Lowered("all"), jax.devices("cpu")[0])
+
+
 MANY_DEVICES = """
 import numpy as np, jax, glasses
 assert len(jax.local_devices()) == 4

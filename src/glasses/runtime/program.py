@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import platform
+import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -147,7 +148,15 @@ def _remember(key: tuple[str, Any], executable: Any) -> Any:
 
 
 def _compiled(lowered: Any, where: Any) -> Any:
-    return lowered.compile(compiler_options=_ON_CPU if where.platform == "cpu" else _LEVEL)
+    """Compiled with our options; those that this version of XLA does not know are left out."""
+    options = dict(_ON_CPU if where.platform == "cpu" else _LEVEL)
+    while True:
+        try:
+            return lowered.compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:
+            unknown = re.search(r"No such compile option: '(\w+)'", str(error))
+            if unknown is None or options.pop(unknown[1], None) is None:
+                raise
 
 
 def _identity(function: Callable[..., Any], static: dict[str, Any]) -> str | None:
