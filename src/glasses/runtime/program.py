@@ -202,9 +202,9 @@ def _options_of_xla() -> str:
 
 
 @cache
-def _register_lapack() -> None:
-    """Lower the factorisations and a solve: that registers the library calls which a loaded executable refers to."""
-    matrix = jax.numpy.eye(2)
+def _register_lapack(where: Any) -> None:
+    """Lower the factorisations and a solve for the device: that registers what loaded executables call."""
+    matrix = jax.ShapeDtypeStruct((2, 2), float, sharding=jax.sharding.SingleDeviceSharding(where))
     jax.jit(lambda a: jax.scipy.linalg.solve_triangular(jax.numpy.linalg.cholesky(a), a, lower=True)).lower(matrix)
     jax.jit(jax.numpy.linalg.eigh).lower(matrix)
 
@@ -213,7 +213,7 @@ def _load(path: Path, where: Any) -> Any:
     payload = read(path)
     if payload is None:
         return None
-    _register_lapack()
+    _register_lapack(where)
     try:
         code, inputs, results = pickle.loads(payload)
         load = serialize_executable.deserialize_and_load
