@@ -318,7 +318,7 @@ MU, COV = np.zeros(4), np.eye(4)
         (lambda: policy_values(MU, COV, 0.0, 0), "needs 1, 2 or 3 evaluations left, got 0"),
         (lambda: optimal_values(MU, COV, 0.0, 2.0), "needs 1, 2 or 3 evaluations left, got 2.0"),
         (lambda: plan_value(MU, COV, 0.0, [0, 1, 2, 3]), "needs 1, 2 or 3 evaluations left, got 4"),
-        (lambda: plan_value(MU, COV, 0.0, [0, 4]), "steps must be points between 0 and 3, got 4"),
+        (lambda: plan_value(MU, COV, 0.0, [0, 4]), "steps must be places between 0 and 3, got 4"),
         (lambda: optimal_values(MU, COV[:3], 0.0, 2), r"mu must have shape \(U,\) and cov \(U, U\).*\(4,\) and \(3, 4\)"),
         (lambda: optimal_values(MU[None], COV, 0.0, 2), r"got \(1, 4\) and \(4, 4\)"),
         (lambda: optimal_values(MU, np.nan * COV, 0.0, 2), "mu, cov and eta must be finite"),

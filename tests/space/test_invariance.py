@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from test_space import parameters
+from parameter_strategies import parameters
 
 from glasses import Choice
 from glasses.space.snapping import snap

@@ -258,9 +258,9 @@ def test_a_callback_stops_a_study(criterion, least, most, words, sign, caplog):
         assert words in said[0]
         assert said[0].endswith(f" {10 - len(study.trials)} of 10 trials are saved.")
     if words == "has reached the target":
-        assert sign * study.incumbent <= -1.0
+        assert sign * study.best_value <= -1.0
         assert all(sign * trial.value > -1.0 for trial in study.trials[:-1])
-        assert f"The best value, {study.incumbent:.6g}, has reached the target, {-sign}." in said[0]
+        assert f"The best value, {study.best_value:.6g}, has reached the target, {-sign}." in said[0]
 
 
 def test_a_callback_beside_failures_and_threads():

@@ -45,7 +45,7 @@ def test_methods_decide_differently():
 def test_the_protocols():
     branin, draw = get("Branin"), get("GP-SE-2-0.3")
     assert PROTOCOLS["paper"].noise_sd == 0.1
-    assert PROTOCOLS["paper"].model(branin).bias
+    assert not PROTOCOLS["paper"].model(branin).constant_mean
     assert type(PROTOCOLS["paper"].search).__name__ == "Direct"
     assert PROTOCOLS["fair"].model(branin).noise == 0.0
     assert PROTOCOLS["fair"].looking_ahead(3) == Glasses(steps=3)
