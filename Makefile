@@ -21,7 +21,7 @@ run: setup
 test: check
 	$(BIN)/python -m pytest -n 2
 
-# The fast lane: numerics, the loop and one whole study, about two minutes once programs are compiled.
+# The fast lane: numerics, the loop and one whole study.
 quick: setup
 	$(BIN)/python -m pytest -n 2 -m "not slow and not study" tests
 
