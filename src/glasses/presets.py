@@ -14,6 +14,7 @@ from glasses.search.multi_start import MultiStart
 from glasses.surrogate.fit import MaximumLikelihood
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.kernels import Constant, SquaredExponential
+from glasses.surrogate.outputs import Standardize
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,12 @@ DEFAULT = Preset(loss=TwoStage(), model=GaussianProcess(), search=MultiStart())
 
 PAPER = Preset(
     loss=Glasses(oracle=LocalPenalization(softplus=True), expectation=EP()),
-    model=GaussianProcess(kernel=SquaredExponential() + Constant(), fit=MaximumLikelihood(starts=5), constant_mean=False),
+    model=GaussianProcess(
+        kernel=SquaredExponential() + Constant(),
+        fit=MaximumLikelihood(starts=5),
+        constant_mean=False,
+        outputs=Standardize(),
+    ),
     search=Direct(),
 )
 """The paper's algorithm with its errors corrected: squared-exponential plus bias kernel, maximum likelihood from

@@ -18,6 +18,7 @@ Blocks that a decision may need besides:
 | pending | the covariance once the pending points are evaluated, their mean taken as their value (kriging believer) |
 | costs | what each candidate costs and the remaining budget; None: budgets count evaluations |
 | failures | the feasibility of each candidate and the value of what follows a failure; None while nothing has failed |
+| trust | tau, the share of a plan that is believed (``loss.with_trust``); None: all of it |
 | samples | the same candidates under each of several hyperparameter samples, stacked; None: the fit is used |
 | lattice | the values that can be run; None: every parameter is continuous |
 
@@ -85,6 +86,7 @@ class CandidateSet(NamedTuple):
     lattice: Lattice | None = None
     failures: Failures | None = None
     costs: Costs | None = None
+    trust: Any = None  # ()
     samples: CandidateSet | None = None
 
     @property

@@ -4,27 +4,33 @@
 the query point with those steps held fixed: a differentiable scalar, larger is better. For losses that are an expected minimum
 it is the logarithm of the gain eta - Lambda, which orders points exactly as -Lambda does and does not underflow.
 
-``steps_for`` and ``value_for`` are what searches call: they also average over hyperparameter samples and count the risk that
-the evaluation fails.
+``steps_for`` and ``value_for`` are what searches call: they also average over hyperparameter samples, believe a plan as far as
+the model is trusted, and count the risk that the evaluation fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
 
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, times_feasibility
+from glasses.lookahead.myopic import ExpectedLoss
+
+Steps = int | Literal["trusted"] | None
 
 
 class Loss(Protocol):
     """What a decision minimises: a frozen dataclass. ``remaining`` counts the evaluations left, this one included."""
 
     @property
-    def steps(self) -> int | None:
-        """How many evaluations the loss looks ahead at most, the current one included; None means all that remain."""
+    def steps(self) -> Steps:
+        """How many evaluations the loss looks ahead at most, the current one included.
+
+        None means all that remain, "trusted" as many as the model is trusted for (``loop.trust``).
+        """
 
     @property
     def is_gain(self) -> bool:
@@ -56,21 +62,36 @@ def steps_for(loss: Loss, candidates: CandidateSet, query: Query, remaining: jax
 
 
 def value_for(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, remaining: jax.Array) -> jax.Array:
-    """What a search maximises: the acquisition value, averaged over hyperparameter samples and with the risk of failure.
+    """What a search maximises: the acquisition value, averaged over hyperparameter samples, with trust and the risk of failure.
 
     The average over hyperparameters theta is that of the gain, 1/M sum_m G(x*; theta_m) [eq:samples].
     """
 
+    value = _averaged(loss, candidates, query, steps, remaining)
+    if loss.is_gain and loss.looks_ahead:
+        value = with_trust(candidates, query, value, remaining)
+    return with_risk(loss, candidates, query(candidates), value)
+
+
+def with_trust(candidates: CandidateSet, query: Query, value: jax.Array, remaining: jax.Array) -> jax.Array:
+    """With tau the trust, the gain (1 - tau) EI(x*) + tau G(x*) [eq:trust]: the next evaluation counts in full, what a plan
+    says that the later ones bring with the probability that the model it is made with lasts so long.
+    """
+    if candidates.trust is None:
+        return value
+    alone = _averaged(ExpectedLoss(), candidates, query, (), remaining)
+    return jnp.logaddexp(alone + jnp.log1p(-candidates.trust), value + jnp.log(candidates.trust))
+
+
+def _averaged(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, remaining: jax.Array) -> jax.Array:
     def one(given: tuple[CandidateSet, Any]) -> jax.Array:
         candidates, steps = given
         return loss.acquisition_value(candidates, query(candidates), steps, remaining)
 
     if candidates.samples is None:
-        value = one((candidates, steps))
-    else:
-        each = jax.lax.map(one, (candidates.samples, steps))
-        value = jax.scipy.special.logsumexp(each) - jnp.log(each.size) if loss.is_gain else jnp.mean(each)
-    return with_risk(loss, candidates, query(candidates), value)
+        return one((candidates, steps))
+    each = jax.lax.map(one, (candidates.samples, steps))
+    return jax.scipy.special.logsumexp(each) - jnp.log(each.size) if loss.is_gain else jnp.mean(each)
 
 
 def with_risk(loss: Loss, candidates: CandidateSet, query: QueryPoint, value: jax.Array) -> jax.Array:

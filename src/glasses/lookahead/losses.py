@@ -35,6 +35,7 @@ from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, active_steps, joint_of_steps
 from glasses.lookahead.determinantal import DeterminantalPoints
+from glasses.lookahead.loss import Steps
 from glasses.lookahead.oracles import Belief, KrigingBeliever, Oracle, before_outcome
 
 
@@ -44,7 +45,7 @@ class LookAhead:
     is_gain: ClassVar[bool] = True
     looks_ahead: ClassVar[bool] = True
     race: ClassVar[tuple[int, ...] | None] = None
-    steps: int | None
+    steps: Steps
 
     def __post_init__(self) -> None:
         check_steps(self.steps)
@@ -60,7 +61,7 @@ class Glasses(LookAhead):
 
     oracle: Oracle = field(default_factory=KrigingBeliever)
     expectation: Expectation = field(default_factory=QMC)
-    steps: int | None = None
+    steps: Steps = None
 
     def predict_steps(self, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> jax.Array:
         return self.oracle.predict(candidates, before_outcome(candidates, query), remaining, size)
@@ -79,7 +80,7 @@ class Marginalized(LookAhead):
     oracle: Oracle = field(default_factory=lambda: DeterminantalPoints(sample=True))
     samples: int = 8
     expectation: Expectation = field(default_factory=lambda: QMC(32))
-    steps: int | None = None
+    steps: Steps = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,12 +101,15 @@ class Marginalized(LookAhead):
 
 @dataclass(frozen=True)
 class TwoStage(LookAhead):
-    """[eq:two]: see one outcome, then plan the rest. ``nodes`` outcomes of the next evaluation are considered."""
+    """[eq:two]: see one outcome, then plan the rest. ``nodes`` outcomes of the next evaluation are considered.
+
+    ``steps``: how far to look ahead; "trusted" as far as the model's record allows, None to the end of the budget.
+    """
 
     nodes: int = 9
     oracle: Oracle = field(default_factory=KrigingBeliever)
     expectation: Expectation = field(default_factory=lambda: QMC(32))
-    steps: int | None = None
+    steps: Steps = "trusted"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,5 +162,9 @@ class TwoStage(LookAhead):
 
 
 def check_steps(steps: Any) -> None:
-    if steps is not None and not (isinstance(steps, int) and not isinstance(steps, bool) and steps >= 1):
-        raise ValueError(f"steps must be a whole number of at least 1, or None for all evaluations left, got {steps!r}.")
+    whole = isinstance(steps, int) and not isinstance(steps, bool) and steps >= 1
+    if not (steps is None or whole or (isinstance(steps, str) and steps == "trusted")):
+        raise ValueError(
+            'steps must be a whole number of at least 1, None for all evaluations left or "trusted" for as many as the model '
+            f"is trusted for, got {steps!r}."
+        )

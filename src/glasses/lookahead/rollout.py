@@ -32,6 +32,7 @@ from scipy import special
 
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, times_feasibility
+from glasses.lookahead.loss import Steps
 from glasses.lookahead.losses import LookAhead
 from glasses.lookahead.oracles import KrigingBeliever, before_outcome, budget_after, choose, free_candidates, no_steps
 from glasses.numerics.sobol import scrambled
@@ -47,7 +48,7 @@ class Rollout(LookAhead):
     """[eq:rollout] over ``race[-1]`` futures. ``race=(256,)`` values every query point with all of them."""
 
     race: tuple[int, ...] = (64, 128, 256)  # type: ignore[misc]  # a field here, a constant of other losses
-    steps: int | None = None
+    steps: Steps = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,9 +13,11 @@ import jax
 import numpy as np
 
 from glasses.loop.ledger import Ledger
+from glasses.loop.trust import LOOK_BACK
 from glasses.runtime.padding import data_size, pad_rows
 from glasses.search.decision import Problem
 from glasses.search.pending import pending_gain
+from glasses.search.recommend import predict
 from glasses.surrogate.feasibility import FailureClassifier, fit_failures, told_failures
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.outputs import Outputs, fitted_outputs
@@ -75,13 +77,13 @@ class Inference:
         """The fitted model given everything told, over the unit cube and transformed outputs."""
         if not self.ledger.y:
             raise ValueError("There is no data to fit a model to: tell at least one evaluation first.")
+        return self._fit(len(self.ledger.y))[1]
 
-        def fit() -> Posterior:
-            X = self.space.to_unit(np.array(self.ledger.X))
-            z = np.round(self.outputs().forward(np.array(self.ledger.y)), _DIGITS)
-            return self.model.posterior(X, z, self.outputs(), self.space.choice)
-
-        return self.once("posterior", (len(self.ledger.y), self.model), fit)
+    def record(self) -> list[float]:
+        """Standardised errors of the last values told, each predicted by the fit to those before it; d + 2 of them at least."""
+        told = len(self.ledger.y)
+        first = max(self.space.d + 2, told - LOOK_BACK)
+        return [self._error(i) for i in range(first, told)]
 
     def feasibility(self) -> FailureClassifier | None:
         """The model of failures, once there is one."""
@@ -118,6 +120,29 @@ class Inference:
         key = (*self.moment(), self.model)
         gain = self.once("pending gain", key, lambda: pending_gain(self.model.kernel, self.problem()))
         return self.outputs().gain(gain)
+
+    def _error(self, i: int) -> float:
+        """z of value number i, counted from 0."""
+
+        def predicted() -> float:
+            outputs, post = self._fit(i)
+            mu, sd = predict(post, self.space.to_unit(np.array(self.ledger.X[i : i + 1])), kernel=self.model.kernel)
+            spread = np.sqrt(np.asarray(sd)[0] ** 2 + np.asarray(post.noise))
+            return float((outputs.forward(self.ledger.y[i]) - np.asarray(mu)[0]) / spread)
+
+        return self.once(f"error {i}", (self.model,), predicted)
+
+    def _fit(self, n: int) -> tuple[Outputs, Posterior]:
+        """The output transform and the posterior given the first n values told."""
+
+        def fit() -> tuple[Outputs, Posterior]:
+            values = np.array(self.ledger.y[:n])
+            outputs = fitted_outputs(self.model.outputs, values)
+            z = np.round(outputs.forward(values), _DIGITS)
+            X = self.space.to_unit(np.array(self.ledger.X[:n]))
+            return outputs, self.model.posterior(X, z, outputs, self.space.choice)
+
+        return self.once(f"fit {n % 2}", (n, self.model), fit)  # the last fit and the one before it are kept
 
     def _samples(self) -> Posterior | None:
         """Other hyperparameters that the values allow, each told of the failures."""

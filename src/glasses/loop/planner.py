@@ -6,6 +6,7 @@ Everything here is a pure function of (ledger, model, loss, search, seed), remem
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,10 @@ from glasses.loop.design import design_point
 from glasses.loop.inference import SMALL, Inference, Purpose
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.result import Forecast, Plan, Recommendation
+from glasses.loop.trust import trust_after
 from glasses.numerics.kronecker import kronecker
 from glasses.runtime.padding import horizon_size
-from glasses.search.decision import Decision, Search, horizon
+from glasses.search.decision import Decision, Search, Trust, horizon
 from glasses.search.plan import plan_after
 from glasses.search.propose import candidates_for
 from glasses.search.recommend import lowest_mean, predict
@@ -75,7 +77,7 @@ class Planner:
         if decision is None:
             return self._predicted([found.x])
         known = self.inference
-        if horizon(self.loss, remaining) < remaining:
+        if horizon(self.loss, remaining, self._trust()) < remaining:
             decision = plan_after(known.model.kernel, known.problem(), np.asarray(decision.x), known.rng(Purpose.PLAN))
         unit = np.concatenate([decision.x[None], decision.steps[: remaining - 1]])
         mean, sd = known.outputs().moments(decision.mean[: len(unit)], decision.sd[: len(unit)])
@@ -145,9 +147,17 @@ class Planner:
         known = self.inference
 
         def decide() -> Decision:
-            return self.search.decide(self.loss, known.model.kernel, known.problem(), known.rng(Purpose.DECISION))
+            problem = replace(known.problem(), trust=self._trust())
+            return self.search.decide(self.loss, known.model.kernel, problem, known.rng(Purpose.DECISION))
 
         return known.once("decision", (*known.moment(), self.loss, known.model, self.search), decide)
+
+    def _trust(self) -> Trust | None:
+        """How far ahead the model is trusted; None: to the end of the budget."""
+        known = isinstance(self.inference.model.fit, Known)
+        if self.loss.steps != "trusted" or known or self.ledger.cost is not None:
+            return None
+        return trust_after(self.inference.record())
 
     def _rest_of_design(self) -> list[np.ndarray]:
         """The initial points to come."""

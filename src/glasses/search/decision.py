@@ -17,6 +17,13 @@ from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior
 
 
+class Trust(NamedTuple):
+    """How far ahead the model is trusted (``loop.trust``)."""
+
+    steps: int  # evaluations
+    each: float  # the probability that it is not surprised by one of them
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """Everything that is known when a decision is made, in the unit cube and the model's units."""
@@ -30,6 +37,7 @@ class Problem:
     configurations: np.ndarray | None = None  # all of a small finite space
     cost: Callable[[np.ndarray], np.ndarray] | None = None  # at points of the unit cube, (n, d) -> (n,); None: all cost 1
     budget: float = 0.0  # what may still be spent, in the units of ``cost``
+    trust: Trust | None = None  # how far the model is trusted; None: to the end
     samples: Posterior | None = None  # ``post`` under several hyperparameter samples, stacked
 
     @property
@@ -41,9 +49,17 @@ class Problem:
         return None if self.cost is None else self.cost(np.asarray(X))
 
 
-def horizon(loss: Loss, remaining: int) -> int:
+def horizon(loss: Loss, remaining: int, trust: Trust | None = None) -> int:
     """How many evaluations a loss plans when so many remain, the current one included."""
-    return min(remaining, MAX_HORIZON if loss.steps is None else min(loss.steps, MAX_HORIZON))
+    steps = loss.steps if loss.steps != "trusted" else None if trust is None else trust.steps
+    return min(remaining, MAX_HORIZON if steps is None else min(steps, MAX_HORIZON))
+
+
+def trusting(loss: Loss, candidates: CandidateSet, trust: Trust | None, n: int) -> CandidateSet:
+    """The candidate set with the share of a plan for n evaluations that is believed."""
+    if loss.steps != "trusted" or trust is None:
+        return candidates
+    return candidates._replace(trust=np.asarray(trust.each ** (n - 1)))
 
 
 class Valued(NamedTuple):

@@ -18,7 +18,7 @@ from glasses.lookahead.candidates import CandidateSet, QueryPoint, query_point
 from glasses.lookahead.loss import Loss, steps_for, value_for
 from glasses.runtime.padding import horizon_size
 from glasses.runtime.program import program
-from glasses.search.decision import Decision, Problem, Valued, decide, horizon
+from glasses.search.decision import Decision, Problem, Valued, decide, horizon, trusting
 from glasses.search.exclusion import is_excluded
 from glasses.search.propose import candidates_for
 from glasses.search.value import with_gain_after_failure
@@ -45,8 +45,8 @@ class Direct:
     def decide(self, loss: Loss, kernel: Kernel, problem: Problem, rng: np.random.Generator) -> Decision:
         from scipy.optimize import direct
 
-        n = min(horizon(loss, problem.remaining), self.candidates)
-        candidates = candidates_for(kernel, problem, self.candidates, rng)
+        n = min(horizon(loss, problem.remaining, problem.trust), self.candidates)
+        candidates = trusting(loss, candidates_for(kernel, problem, self.candidates, rng), problem.trust, n)
         candidates = with_gain_after_failure(candidates, problem, n, kernel, loss)
         remaining, size = np.asarray(n), horizon_size(n)
 

@@ -27,27 +27,22 @@ from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.batching import batched_map
 from glasses.runtime.padding import horizon_size
 from glasses.runtime.program import program
-from glasses.search.decision import Decision, Problem, Valued, decide, horizon
+from glasses.search.decision import Decision, Problem, Valued, decide, horizon, trusting
 from glasses.search.myopic import best_myopic
 from glasses.search.propose import candidates_for
 from glasses.search.screen import screen
 from glasses.search.value import SCREENED, value_points, with_gain_after_failure
 from glasses.space.snapping import snap
-from glasses.surrogate.calibration import trusted_horizon
 from glasses.surrogate.kernels import Kernel
 
 
 @dataclass(frozen=True)
 class MultiStart:
-    """Propose ``candidates``, value the ``screened`` best of them, polish the ``polished`` best of those.
-
-    ``guarded``: a shorter horizon where leave-one-out errors are larger than the model predicts (``calibration``).
-    """
+    """Propose ``candidates``, value the ``screened`` best of them, polish the ``polished`` best of those."""
 
     candidates: int = 256
     screened: int = SCREENED
     polished: int = 4
-    guarded: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("candidates", 16), ("screened", 1), ("polished", 1)):
@@ -62,11 +57,11 @@ class MultiStart:
 
     def decide(self, loss: Loss, kernel: Kernel, problem: Problem, rng: np.random.Generator) -> Decision:
         candidates = candidates_for(kernel, problem, self.candidates, rng)
-        n = min(horizon(loss, problem.remaining), self.candidates)
-        n = trusted_horizon(problem.fitted, n) if self.guarded else n
+        n = min(horizon(loss, problem.remaining, problem.trust), self.candidates)
         if not loss.looks_ahead:
             return decide(candidates, best_myopic(candidates, problem, n, kernel, loss, polished=2 * self.polished))
         size = horizon_size(n)
+        candidates = trusting(loss, candidates, problem.trust, n)
         screened = screen(candidates, np.asarray(n), size=size, count=self.screened)
         candidates = with_gain_after_failure(candidates, problem, n, kernel, loss, screened)
         valued = value_points(candidates, screened, problem, n, kernel, loss, count=self.screened, size=size)

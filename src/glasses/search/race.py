@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from glasses.lookahead.candidates import CandidateSet, query_point
-from glasses.lookahead.loss import Loss, with_risk
+from glasses.lookahead.loss import Loss, with_risk, with_trust
 from glasses.lookahead.rollout import total_gain
 from glasses.runtime.batching import batched_map
 from glasses.runtime.program import program
@@ -55,7 +55,8 @@ def race(
             i, sum_ = entrant
             query = query_point(kernel, candidates, X[i]).costing(cost, i)
             sum_ = sum_ + gains(X[i], None if cost is None else cost[i], done, futures)
-            value = with_risk(loss, candidates, query, jnp.log(sum_ / futures))
+            value = with_trust(candidates, lambda each: query_point(kernel, each, X[i]), jnp.log(sum_ / futures), remaining)
+            value = with_risk(loss, candidates, query, value)
             value = jnp.where(excluded[i] | jnp.isnan(value), -jnp.inf, value)
             steps = loss.predict_steps(candidates, query, remaining, size)
             return sum_, Valued(X[i], value, query.mu, jnp.sqrt(query.var), steps)

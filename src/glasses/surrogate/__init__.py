@@ -3,12 +3,13 @@
 from glasses.surrogate.fit import MAP, Known, MaximumLikelihood
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.hyperparameters import Exponential, Hyperparameter, Normal
-from glasses.surrogate.kernels import Additive, Constant, Kernel, Matern52, SquaredExponential, Subset, Warped
-from glasses.surrogate.outputs import Outputs, OutputTransform, Standardize
+from glasses.surrogate.kernels import Additive, Constant, Kernel, Matern52, PartlyAdditive, SquaredExponential, Subset, Warped
+from glasses.surrogate.outputs import Compress, Outputs, OutputTransform, Standardize
 
 __all__ = [
     "MAP",
     "Additive",
+    "Compress",
     "Constant",
     "Exponential",
     "GaussianProcess",
@@ -20,6 +21,7 @@ __all__ = [
     "Normal",
     "OutputTransform",
     "Outputs",
+    "PartlyAdditive",
     "SquaredExponential",
     "Standardize",
     "Subset",

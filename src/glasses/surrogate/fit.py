@@ -1,8 +1,7 @@
 """Fitting a Gaussian process: maximum a posteriori or maximum likelihood, several starts in one compiled batch.
 
 Minimised over theta (the kernel's hyperparameters), the noise and the constant mean c, as one vector of free numbers
-(``hyperparameters``): those of the kernel, then the log of the noise sd, then c, then one that nothing depends on. Without that
-one the sums of a fit are rounded in another order, and runs recorded before 0.1.0 are not reproduced to the last digit.
+(``hyperparameters``): those of the kernel, then the log of the noise sd, then c.
 
     J(theta) = 1/2 r^T (K + noise I)^-1 r + 1/2 log det(K + noise I) - log p(theta),   r = y - c       [eq:map]
 
@@ -35,7 +34,6 @@ LARGEST_FIT = 256
 _SUBSET = 128
 _NOISE = Hyperparameter(1e-4, 1.0, Exponential(0.05), start=1e-3)  # standard deviation
 _MEAN = Hyperparameter(-5.0, 5.0, Normal(0.0, 1.0), start=0.0, log=False)
-_SPARE = Hyperparameter(-1.0, 1.0, start=0.0, log=False)  # nothing depends on it: see the header
 _SHAPES = ((0.0, 1e-3), (-1.2, 1e-3), (1.2, 1e-3), (0.0, 0.2))  # shift of the lengthscales, noise sd
 
 
@@ -115,19 +113,19 @@ class FreeModel(NamedTuple):
     def free(self, hyper: Hyper, d: int) -> jax.Array:
         """The other way round."""
         noise = 0.5 * jnp.log(jnp.maximum(hyper.noise, 1e-300))
-        return jnp.concatenate([self.layout(d).free(hyper.theta), jnp.stack([noise, hyper.mean, jnp.zeros(())])])
+        return jnp.concatenate([self.layout(d).free(hyper.theta), jnp.stack([noise, hyper.mean])])
 
     def layout(self, d: int) -> Layout:
         return Layout.of(self.kernel.hyperparameters(d))
 
     def bounds(self, d: int) -> tuple[jax.Array, jax.Array]:
         """Lower and upper bounds of the free numbers."""
-        both = np.concatenate([self.layout(d).bounds(), [_NOISE.bounds, _MEAN.bounds, _SPARE.bounds]])
+        both = np.concatenate([self.layout(d).bounds(), [_NOISE.bounds, _MEAN.bounds]])
         return jnp.asarray(both[:, 0]), jnp.asarray(both[:, 1])
 
     def learned(self, d: int, fixed_noise: jax.Array) -> jax.Array:
         """Which of the free numbers the data decide."""
-        rest = [fixed_noise < 0, jnp.asarray(self.constant_mean), jnp.asarray(False)]
+        rest = [fixed_noise < 0, jnp.asarray(self.constant_mean)]
         return jnp.concatenate([jnp.ones(self.layout(d).size, bool), jnp.stack(rest)])
 
     def starts(self, d: int, count: int) -> np.ndarray:
@@ -137,7 +135,7 @@ class FreeModel(NamedTuple):
         while len(shapes) < count:
             shapes.append((rng.uniform(-2.0, 2.0), float(np.exp(rng.uniform(np.log(1e-3), np.log(0.3))))))
         kernel = self.layout(d).starts([shift for shift, _ in shapes[:count]], self.with_prior)
-        return np.column_stack([kernel, [np.log(noise) for _, noise in shapes[:count]], np.zeros((count, 2))])
+        return np.column_stack([kernel, [np.log(noise) for _, noise in shapes[:count]], np.zeros(count)])
 
     def objective(
         self,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from glasses.runtime.frozen import check_frozen
 from glasses.surrogate.fit import LARGEST_FIT, MAP, FreeModel, Known, MaximumLikelihood, conditioned, fitted
-from glasses.surrogate.kernels import Kernel, Matern52
-from glasses.surrogate.outputs import Outputs, OutputTransform, Standardize
+from glasses.surrogate.kernels import Kernel, Matern52, PartlyAdditive
+from glasses.surrogate.outputs import Compress, Outputs, OutputTransform, Standardize
 from glasses.surrogate.posterior import Hyper, Posterior
 from glasses.surrogate.sampling import sampled
 
@@ -20,8 +20,9 @@ class GaussianProcess:
 
     Parameters
     ----------
-    kernel : Kernel
-        The prior covariance; kernels compose with ``+`` and ``*``.
+    kernel : Kernel, optional
+        The prior covariance; kernels compose with ``+`` and ``*``. Default: ``PartlyAdditive(Matern52())``; with known
+        hyperparameters ``Matern52()``, whose lengthscale and variance they are.
     fit : MAP, MaximumLikelihood or Known
         How the hyperparameters are found.
     noise : float, optional
@@ -29,26 +30,31 @@ class GaussianProcess:
         are not transformed by one factor throughout it is that of the best values.
     constant_mean : bool
         Whether a constant mean is learned; False: the mean is 0 after the outputs are transformed, as in the paper.
-    outputs : OutputTransform
-        How values are transformed before the fit.
+    outputs : OutputTransform, optional
+        How values are transformed before the fit. Default: ``Compress()``; with known hyperparameters, which hold in the units
+        of y, ``Standardize()``.
     hyperparameter_samples : int
         How many sets of hyperparameters a decision averages over (``sampling``), for up to 256 observations; 0 uses the fit.
     """
 
-    kernel: Kernel = field(default_factory=Matern52)
+    kernel: Kernel = None  # type: ignore[assignment]  # never None once made: see __post_init__
     fit: MAP | MaximumLikelihood | Known = field(default_factory=MAP)
     noise: float | None = None
     constant_mean: bool = True
-    outputs: OutputTransform = field(default_factory=Standardize)
+    outputs: OutputTransform = None  # type: ignore[assignment]
     hyperparameter_samples: int = 0
 
     def __post_init__(self) -> None:
+        known = isinstance(self.fit, Known)
+        usual = {"kernel": Matern52() if known else PartlyAdditive(), "outputs": Standardize() if known else Compress()}
+        for name, value in usual.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         for name, kind in (("kernel", Kernel), ("fit", MAP | MaximumLikelihood | Known), ("outputs", OutputTransform)):
             given = getattr(self, name)
             if not isinstance(given, kind):
-                usual = next(each.default_factory for each in fields(self) if each.name == name)
                 hint = f": write {given.__name__}()" if isinstance(given, type) else ""
-                raise ValueError(f"{name} must be an object such as {usual()!r}, got {given!r}{hint}.")  # type: ignore[operator]
+                raise ValueError(f"{name} must be an object such as {usual.get(name, MAP())!r}, got {given!r}{hint}.")
             check_frozen(name, given)
         samples = self.hyperparameter_samples
         if not (isinstance(samples, int) and not isinstance(samples, bool) and samples >= 0):
@@ -60,6 +66,8 @@ class GaussianProcess:
         if isinstance(self.fit, Known):
             if self.noise is None:
                 raise ValueError("With known hyperparameters nothing is learned, the noise included: give noise=0 or its sd.")
+            if isinstance(self.outputs, Compress):
+                raise ValueError("Known hyperparameters hold in the units of y, which Compress bends: leave outputs out.")
             if not self.constant_mean:
                 raise ValueError("With known hyperparameters the mean is known too: leave constant_mean out.")
             if samples:

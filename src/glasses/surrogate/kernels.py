@@ -8,6 +8,8 @@
     k1 + k2, k1 * k2                                                     sums and products of kernels         [eq:compose]
     Subset      k(a, b) = k1(a_S, b_S)                                   a kernel of some inputs only
     Additive    k = v / d sum_i rho(|a_i - b_i| / l_i)                   each input by itself                 [eq:additive]
+    Partly additive   k = v [(1 - w) rho(r) + w / d sum_i rho(|a_i - b_i| / l_i)], w learned: both with one lengthscale per
+                input                                                                                          [eq:partly]
     Warped      k(a, b) = k1(w(a), w(b)),  w_i(x) = 1 - (1 - x^p_i)^q_i  a learned warping of each number     [eq:warp]
 
 A kernel is a frozen dataclass. It says what it learns (``hyperparameters``) and computes with those values by name
@@ -224,6 +226,36 @@ class Additive(Kernel):
 
 
 @dataclass(frozen=True)
+class PartlyAdditive(Kernel):
+    """Functions of all inputs together plus one function of each input, in learned shares [eq:partly]."""
+
+    kernel: Stationary = Matern52()
+
+    def __post_init__(self) -> None:
+        _check_kernel("PartlyAdditive", self.kernel, "stationary kernel")
+
+    def hyperparameters(self, d: int) -> dict[str, Hyperparameter]:
+        share = {"share": Hyperparameter(0.0, 1.0, start=0.5, log=False)} if d > 1 else {}  # with one input both are the same
+        return self.kernel.hyperparameters(d) | share
+
+    def covariance(self, theta: Theta, A: jax.Array, B: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        if A.shape[1] == 1:
+            return self.kernel.covariance(theta, A, B, choice)
+        together, alone = jnp.zeros((A.shape[0], B.shape[0])), jnp.zeros((A.shape[0], B.shape[0]))
+        for i in range(A.shape[1]):
+            r2 = _squared_difference(A, B, theta["lengthscale"], choice, i)
+            together, alone = together + r2, alone + self.kernel.correlation(r2)
+        share = theta["share"]
+        return theta["variance"] * ((1.0 - share) * self.kernel.correlation(together) + share / A.shape[1] * alone)
+
+    def diagonal(self, theta: Theta, A: jax.Array, choice: jax.Array | None = None) -> jax.Array:
+        return self.kernel.diagonal(theta, A, choice)
+
+    def variance(self, theta: Theta) -> jax.Array:
+        return self.kernel.variance(theta)
+
+
+@dataclass(frozen=True)
 class Warped(Kernel):
     """A kernel of inputs that are each bent by a learned Kumaraswamy distribution function [eq:warp]; choices are not."""
 
@@ -278,8 +310,13 @@ def squared_distance(A: jax.Array, B: jax.Array, lengthscale: jax.Array, choice:
     """
     total = jnp.zeros((A.shape[0], B.shape[0]))
     for i in range(A.shape[1]):
-        apart = A[:, i, None] - B[None, :, i]
-        if choice is not None:
-            apart = jnp.where(choice[i], (jnp.abs(apart) > _SAME).astype(apart.dtype), apart)
-        total = total + (apart / lengthscale[i]) ** 2
+        total = total + _squared_difference(A, B, lengthscale, choice, i)
     return total
+
+
+def _squared_difference(A: jax.Array, B: jax.Array, lengthscale: jax.Array, choice: jax.Array | None, i: int) -> jax.Array:
+    """The part of input i in r^2."""
+    apart = A[:, i, None] - B[None, :, i]
+    if choice is not None:
+        apart = jnp.where(choice[i], (jnp.abs(apart) > _SAME).astype(apart.dtype), apart)
+    return (apart / lengthscale[i]) ** 2
