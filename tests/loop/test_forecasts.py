@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, Optimizer
+from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, NoGain, Optimizer, Price
 from glasses.loop.correction import CORRECTION, ForecastCorrection
+from glasses.loop.ledger import TooFewValuesError
 from glasses.surrogate import Known
 
 
@@ -47,7 +48,7 @@ def test_in_words():
     ("steps", "words"),
     [
         (0, "steps must be a whole number of at least 1"),
-        (6, "5 of 10 evaluations remain"),
+        (129, "At most 128 evaluations can be forecast at once"),
         (2.5, "steps must be"),
         (True, "steps"),
     ],
@@ -57,11 +58,70 @@ def test_wrong_horizons_are_refused(steps, words):
         begun().forecast(steps=steps)
 
 
-def test_nothing_to_go_by_or_nothing_left():
-    with pytest.raises(ValueError, match="no data to forecast from"):
-        begun(n=0).forecast()
-    with pytest.raises(ValueError, match="Nothing is left to forecast"):
-        begun(budget=5).forecast()
+@pytest.mark.parametrize(("n", "more"), [(0, 3), (1, 2), (2, 1)])
+def test_too_few_values_are_refused_in_one_sentence(n, more):
+    """d + 2 values are needed, pending points and failures do not count; everything else works as before."""
+    optimizer = begun(n=n, n_initial=1)
+    optimizer.ask()
+    optimizer.tell([0.5], None)
+    words = rf"^A forecast needs 3 values, two more than there are parameters, got {n}: tell {more} more first\.$"
+    for raw in (False, True):
+        with pytest.raises(TooFewValuesError, match=words):
+            optimizer.forecast(raw=raw)
+    assert optimizer.plan().expected_best is None
+    assert (Price(1e9) | NoGain(0.999)).reason(optimizer) is None  # not yet
+    assert isinstance(TooFewValuesError("as others"), ValueError)
+
+
+def test_enough_values_are_enough():
+    assert len(begun(n=3, n_initial=1).forecast()) == 7
+    assert Price(1e9).reason(begun(n=3, n_initial=1)) is not None
+
+
+def test_beyond_the_budget():
+    """What more evaluations would buy: the budget's part is the forecast without them; five more where nothing is left."""
+    optimizer = begun(budget=8)
+    short, long = optimizer.forecast(), optimizer.forecast(12)
+    assert (len(short), short.within, len(long), long.within) == (3, 3, 12, 3)
+    for name in ("expected", "low", "high", "open_loop"):
+        np.testing.assert_allclose(getattr(long, name)[:3], getattr(short, name), rtol=1e-9, err_msg=name)
+    assert long.gain[-1] > short.gain[-1]
+    gain = long.gain
+    inside = f"1 more evaluation is expected to buy {gain[0]:.3g}, the next 2 {gain[2] - gain[0]:.3g}."
+    beyond = f"5 more evaluations are expected to buy {gain[7] - gain[2]:.3g}, the next 4 {gain[11] - gain[7]:.3g}."
+    assert str(long) == f"{inside} Beyond the budget, {beyond}"
+    raised = begun(budget=17)
+    np.testing.assert_allclose(raised.forecast(x=optimizer.plan().next).expected, long.expected, rtol=1e-9)
+
+
+def test_beyond_a_budget_that_is_spent():
+    optimizer = begun(budget=5)
+    five, more = optimizer.forecast(), optimizer.forecast(7)
+    assert (len(five), five.within) == (5, 0)
+    assert str(five) == f"Beyond the budget, 5 more evaluations are expected to buy {five.gain[-1]:.3g}."
+    np.testing.assert_allclose(more.expected[:5], five.expected, rtol=1e-9)
+    assert np.all(five.gain > 0)
+    assert optimizer.remaining == 0  # nothing was changed
+    assert optimizer.pending == []
+    np.testing.assert_allclose(begun(budget=10).forecast(x=begun(budget=10).ask()).expected, five.expected, rtol=1e-9)
+
+
+def test_a_long_way_beyond_the_budget_in_words():
+    gains = np.arange(1.0, 61.0)
+    far = Forecast(0.0, -gains, -gains, -gains, -gains, -60.0, gains, left=10)
+    words = str(far)
+    assert words.count("the next 5 5") == 5
+    assert words.endswith("the next 5 5, the next 25 25.")
+
+
+def test_costs_end_a_forecast_where_the_money_does():
+    settings = {"cost": lambda x: 1.0, "n_initial": 3}
+    for budget, words in ((5.0, "Nothing is left to forecast"), (7.0, "steps = 4 but 2 at most fit into the 2 left")):
+        optimizer = Optimizer([(0, 1)], budget=budget, loss=ExpectedLoss(), seed=3, noise=0.0, **settings)
+        for x in (0.1, 0.35, 0.6, 0.8, 0.95):
+            optimizer.tell([x], float(np.sin(9 * x) + x))
+        with pytest.raises(ValueError, match=words):
+            optimizer.forecast(4)
 
 
 def test_no_more_steps_than_a_finite_space_holds():
