@@ -158,7 +158,7 @@ def test_a_value_that_beats_the_best_possible_one_is_kept_and_said():
     optimizer, free = begun(best_possible=0.5), begun()
     assert optimizer.values == free.values
     assert min(optimizer.values) < 0.5
-    words = rf"best_possible = 0\.5 is to be a value that none can beat, but {min(free.values):.6g} was told: forecasts leave it out"
+    words = rf"best_possible = 0\.5 is to be a value that none can beat, but {min(free.values):.6g} was told: forecasts leave"
     with pytest.warns(BestPossibleWarning, match=words):
         found = optimizer.forecast()
     np.testing.assert_array_equal(found.expected, free.forecast().expected)
