@@ -78,4 +78,4 @@ def cautious(gain: Any, first: Any, idle: float, steps: Any) -> Any:
     return np.maximum(first, np.maximum(1.0 - idle / steps, 0.0) * gain)
 
 
-CORRECTION = ForecastCorrection(gain=0.3, most=1.0, idle=17)
+CORRECTION = ForecastCorrection(gain=0.35, most=1.6, idle=17)
