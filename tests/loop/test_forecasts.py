@@ -1,7 +1,10 @@
+import pickle
+
 import numpy as np
 import pytest
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, NoGain, Optimizer, Price
+from glasses.lookahead.forecast import forecast_gains
 from glasses.loop.correction import CORRECTION, ForecastCorrection
 from glasses.loop.ledger import TooFewValuesError
 from glasses.surrogate import Known
@@ -253,3 +256,26 @@ def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():
     np.testing.assert_array_equal(short.expected, long.expected[:2])
     np.testing.assert_array_equal(short.low, long.low[:2])
     assert short.clairvoyant == long.clairvoyant
+
+
+def test_a_plan_forecasts_when_it_is_read_and_for_its_own_moment(monkeypatch):
+    """Asking and planning pay for no forecast; what is told later does not change what the plan expected."""
+    from glasses.loop import planner
+
+    optimizer = begun()
+    expected = optimizer.forecast().expected[-1]
+    counted = []
+    monkeypatch.setattr(planner, "forecast_gains", lambda *args, **kw: counted.append(1) or forecast_gains(*args, **kw))
+    fresh = begun()
+    plan = fresh.plan()
+    x = fresh.ask()
+    fresh.tell(x, -50.0)
+    fresh.budget = 20
+    assert counted == []
+    assert plan.expected_best == expected
+    assert plan.expected_best == expected
+    assert counted == [1]
+    kept = pickle.loads(pickle.dumps(begun().plan()))
+    assert kept.expected_best == expected
+    np.testing.assert_array_equal(kept.points, plan.points)
+    assert fresh.plan().expected_best < -50.0
