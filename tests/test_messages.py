@@ -37,6 +37,9 @@ REWORDED = {
     "A correction needs {} forecasts for some number of evaluations ahead: play more runs.": (
         "A correction needs {} forecasts for some number of evaluations ahead: replay more runs."
     ),
+    "There is no data to forecast from: tell at least one evaluation first.": (
+        "A forecast needs {} values, two more than there are parameters, got {}: tell {} more first."
+    ),
     "{} holds no results ({}): `glasses paper run`.": "{} holds no results ({}): run `glasses-lab paper run` first.",
     "{} holds no finished run of {}: run `glasses campaign run {}` first.": (
         "{} holds no finished run of {}: run `glasses-lab campaign run {}` first."

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pictures import drawn
@@ -66,6 +68,8 @@ def test_the_numbers_of_a_forecast():
     np.testing.assert_array_equal(up.expected, [-0.5, -0.25])
     np.testing.assert_array_equal(up.open_loop, [-0.5, -0.375])
     assert (up.best, up.clairvoyant) == (-1.0, -0.125)
+    assert (down.within, up.within) == (2, 2)
+    assert forecast_data(replace(a_forecast(), left=1)).within == 1
 
 
 def test_a_forecast_in_words():

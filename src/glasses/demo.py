@@ -13,7 +13,7 @@ from pathlib import Path
 
 from glasses.loop.minimize import Table
 from glasses.loop.optimizer import Optimizer
-from glasses.loop.result import Plan
+from glasses.loop.result import Forecast
 from glasses.plot import RunData, draw_run, run_data
 
 BOUNDS = {"stiffness": (0.0, 60.0), "damping": (0.0, 16.0)}
@@ -48,11 +48,11 @@ def main(folder: Path = Path("glasses-run")) -> None:
     start = time.perf_counter()
     optimizer = Optimizer(BOUNDS, budget=BUDGET, seed=2016)
     table = Table(optimizer)
-    plan: Plan | None = None
+    forecast: Forecast | None = None
     moments: list[tuple[str, RunData]] = []
     while optimizer.remaining:
         if len(optimizer.values) == PLAN_AT:
-            plan = optimizer.plan()
+            plan, forecast = optimizer.plan(), optimizer.forecast()
             moments.append((f"The plan after {PLAN_AT} of {BUDGET} evaluations", run_data(optimizer, plan)))
         x = optimizer.ask()
         optimizer.tell(x, pendulum(**x))
@@ -64,8 +64,12 @@ def main(folder: Path = Path("glasses-run")) -> None:
     print(
         f"recommended    {_point(result.recommended.x)}  predicted {result.recommended.mean:.5f} +- {result.recommended.sd:.5f}"
     )
-    if plan is not None and plan.expected_best is not None:
-        print(f"After {PLAN_AT} evaluations the plan expected a best value of {plan.expected_best:.3f}.")
+    if forecast is not None:
+        low, high = forecast.low[-1], forecast.high[-1]
+        print(
+            f"expected       {forecast.expected[-1]:.3f} at the end, 80 % from {low:.3f} to {high:.3f}, by the forecast after "
+            f"{PLAN_AT} evaluations"
+        )
     path = folder / "pendulum.png"
     draw_run(moments, path)
     print(f"picture        {path}")

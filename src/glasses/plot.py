@@ -256,6 +256,7 @@ class ForecastData:
     high: np.ndarray  # (n,) upper end
     open_loop: np.ndarray  # (n,) a plan fixed now: the best policy does at least as well
     clairvoyant: float  # as if the function were known: under the model, no policy does better
+    within: int  # how many of the evaluations the budget leaves
 
 
 def forecast_data(forecast: Forecast, *, maximize: bool = False) -> ForecastData:
@@ -270,6 +271,7 @@ def forecast_data(forecast: Forecast, *, maximize: bool = False) -> ForecastData
         high=high,
         open_loop=sign * forecast.open_loop,
         clairvoyant=sign * forecast.clairvoyant,
+        within=forecast.within,
     )
 
 
@@ -289,6 +291,8 @@ def draw_forecast(data: ForecastData, path: str | Path, title: str = "") -> None
     axis.plot(k, fixed, color="tab:red", linewidth=0.9, label="expected, by a plan fixed now")
     axis.axhline(data.clairvoyant, color="tab:green", linewidth=0.9, label="expected, knowing the function")
     axis.axhline(data.best, color="0.3", linewidth=1, linestyle=":", label="best now")
+    if data.within < len(data.k):
+        axis.axvline(data.within, color="0.3", linewidth=1, linestyle="--", label="the budget ends")
     axis.set(xlabel="more evaluations", ylabel="best value", xlim=(0, k[-1]))
     axis.set_title(title, parse_math=False)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))

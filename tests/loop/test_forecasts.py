@@ -1,8 +1,12 @@
+import pickle
+
 import numpy as np
 import pytest
 
-from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, Optimizer
+from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, NoGain, Optimizer, Price
+from glasses.lookahead.forecast import forecast_gains
 from glasses.loop.correction import CORRECTION, ForecastCorrection
+from glasses.loop.ledger import TooFewValuesError
 from glasses.surrogate import Known
 
 
@@ -47,7 +51,7 @@ def test_in_words():
     ("steps", "words"),
     [
         (0, "steps must be a whole number of at least 1"),
-        (6, "5 of 10 evaluations remain"),
+        (129, "At most 128 evaluations can be forecast at once"),
         (2.5, "steps must be"),
         (True, "steps"),
     ],
@@ -57,11 +61,70 @@ def test_wrong_horizons_are_refused(steps, words):
         begun().forecast(steps=steps)
 
 
-def test_nothing_to_go_by_or_nothing_left():
-    with pytest.raises(ValueError, match="no data to forecast from"):
-        begun(n=0).forecast()
-    with pytest.raises(ValueError, match="Nothing is left to forecast"):
-        begun(budget=5).forecast()
+@pytest.mark.parametrize(("n", "more"), [(0, 3), (1, 2), (2, 1)])
+def test_too_few_values_are_refused_in_one_sentence(n, more):
+    """d + 2 values are needed, pending points and failures do not count; everything else works as before."""
+    optimizer = begun(n=n, n_initial=1)
+    optimizer.ask()
+    optimizer.tell([0.5], None)
+    words = rf"^A forecast needs 3 values, two more than there are parameters, got {n}: tell {more} more first\.$"
+    for raw in (False, True):
+        with pytest.raises(TooFewValuesError, match=words):
+            optimizer.forecast(raw=raw)
+    assert optimizer.plan().expected_best is None
+    assert (Price(1e9) | NoGain(0.999)).reason(optimizer) is None  # not yet
+    assert isinstance(TooFewValuesError("as others"), ValueError)
+
+
+def test_enough_values_are_enough():
+    assert len(begun(n=3, n_initial=1).forecast()) == 7
+    assert Price(1e9).reason(begun(n=3, n_initial=1)) is not None
+
+
+def test_beyond_the_budget():
+    """What more evaluations would buy: the budget's part is the forecast without them; five more where nothing is left."""
+    optimizer = begun(budget=8)
+    short, long = optimizer.forecast(), optimizer.forecast(12)
+    assert (len(short), short.within, len(long), long.within) == (3, 3, 12, 3)
+    for name in ("expected", "low", "high", "open_loop"):
+        np.testing.assert_allclose(getattr(long, name)[:3], getattr(short, name), rtol=1e-9, err_msg=name)
+    assert long.gain[-1] > short.gain[-1]
+    gain = long.gain
+    inside = f"1 more evaluation is expected to buy {gain[0]:.3g}, the next 2 {gain[2] - gain[0]:.3g}."
+    beyond = f"5 more evaluations are expected to buy {gain[7] - gain[2]:.3g}, the next 4 {gain[11] - gain[7]:.3g}."
+    assert str(long) == f"{inside} Beyond the budget, {beyond}"
+    raised = begun(budget=17)
+    np.testing.assert_allclose(raised.forecast(x=optimizer.plan().next).expected, long.expected, rtol=1e-9)
+
+
+def test_beyond_a_budget_that_is_spent():
+    optimizer = begun(budget=5)
+    five, more = optimizer.forecast(), optimizer.forecast(7)
+    assert (len(five), five.within) == (5, 0)
+    assert str(five) == f"Beyond the budget, 5 more evaluations are expected to buy {five.gain[-1]:.3g}."
+    np.testing.assert_allclose(more.expected[:5], five.expected, rtol=1e-9)
+    assert np.all(five.gain > 0)
+    assert optimizer.remaining == 0  # nothing was changed
+    assert optimizer.pending == []
+    np.testing.assert_allclose(begun(budget=10).forecast(x=begun(budget=10).ask()).expected, five.expected, rtol=1e-9)
+
+
+def test_a_long_way_beyond_the_budget_in_words():
+    gains = np.arange(1.0, 61.0)
+    far = Forecast(0.0, -gains, -gains, -gains, -gains, -60.0, gains, left=10)
+    words = str(far)
+    assert words.count("the next 5 5") == 5
+    assert words.endswith("the next 5 5, the next 25 25.")
+
+
+def test_costs_end_a_forecast_where_the_money_does():
+    settings = {"cost": lambda x: 1.0, "n_initial": 3}
+    for budget, words in ((5.0, "Nothing is left to forecast"), (7.0, "steps = 4 but 2 at most fit into the 2 left")):
+        optimizer = Optimizer([(0, 1)], budget=budget, loss=ExpectedLoss(), seed=3, noise=0.0, **settings)
+        for x in (0.1, 0.35, 0.6, 0.8, 0.95):
+            optimizer.tell([x], float(np.sin(9 * x) + x))
+        with pytest.raises(ValueError, match=words):
+            optimizer.forecast(4)
 
 
 def test_no_more_steps_than_a_finite_space_holds():
@@ -113,9 +176,10 @@ def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evalua
     optimizer = begun()
     raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
     t, r = (5 + np.arange(1, 6)) / 6, np.median(optimizer.values) - min(optimizer.values)
+    assert np.all(raw.low <= raw.expected)  # else the band would be widened
     for end, share in (("expected", CORRECTION.gain), ("open_loop", CORRECTION.gain), ("low", CORRECTION.most)):
         gain = raw.best - getattr(raw, end)
-        by_hand = [min(t[k] ** 3 * gain[k], gain[k] + share * r * (t[k] - 1)) for k in range(5)]
+        by_hand = [gain[k] + share * np.log(t[k]) * np.sqrt(gain[k] * r) for k in range(5)]
         np.testing.assert_allclose(moved.best - getattr(moved, end), by_hand, rtol=1e-9)
     assert moved.gain[0] == pytest.approx(raw.gain[0], rel=1e-12)
     for never_up in (moved.expected, moved.low, moved.high, moved.open_loop):
@@ -169,8 +233,10 @@ def test_what_is_under_way_is_not_stretched():
     raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
     on_top = np.maximum(raw.gain - pending_gain, 0.0)
     t = (5 + 6 + np.arange(1, len(raw) + 1)) / (5 + 6 + 1)
+    r = np.median(optimizer.values) - raw.best
     assert pending_gain > 0
-    assert np.all(moved.gain - np.minimum(raw.gain, pending_gain) <= t**3 * on_top + 1e-12)
+    by_hand = np.minimum(raw.gain, pending_gain) + on_top + CORRECTION.gain * np.log(t) * np.sqrt(on_top * r)
+    np.testing.assert_allclose(moved.gain, by_hand, rtol=1e-9)
 
 
 def test_with_noise_the_spread_is_measured_from_the_best_mean():
@@ -181,7 +247,7 @@ def test_with_noise_the_spread_is_measured_from_the_best_mean():
     r = np.median(optimizer.values) - raw.best
     assert r < np.median(optimizer.values) - min(optimizer.values)
     t = (12 + np.arange(1, len(raw) + 1)) / 13
-    assert np.all(moved.gain <= raw.gain + CORRECTION.gain * r * (t - 1) + 1e-12)
+    np.testing.assert_allclose(moved.gain, raw.gain + CORRECTION.gain * np.log(t) * np.sqrt(raw.gain * r), rtol=1e-9)
 
 
 def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():
@@ -190,3 +256,26 @@ def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():
     np.testing.assert_array_equal(short.expected, long.expected[:2])
     np.testing.assert_array_equal(short.low, long.low[:2])
     assert short.clairvoyant == long.clairvoyant
+
+
+def test_a_plan_forecasts_when_it_is_read_and_for_its_own_moment(monkeypatch):
+    """Asking and planning pay for no forecast; what is told later does not change what the plan expected."""
+    from glasses.loop import planner
+
+    optimizer = begun()
+    expected = optimizer.forecast().expected[-1]
+    counted = []
+    monkeypatch.setattr(planner, "forecast_gains", lambda *args, **kw: counted.append(1) or forecast_gains(*args, **kw))
+    fresh = begun()
+    plan = fresh.plan()
+    x = fresh.ask()
+    fresh.tell(x, -50.0)
+    fresh.budget = 20
+    assert counted == []
+    assert plan.expected_best == expected
+    assert plan.expected_best == expected
+    assert counted == [1]
+    kept = pickle.loads(pickle.dumps(begun().plan()))
+    assert kept.expected_best == expected
+    np.testing.assert_array_equal(kept.points, plan.points)
+    assert fresh.plan().expected_best < -50.0

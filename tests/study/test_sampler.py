@@ -54,6 +54,27 @@ def test_maximising_is_minimising_the_negated():
     assert [trial.params for trial in up.trials] == [trial.params for trial in down.trials]
 
 
+def test_a_best_possible_value_is_in_the_sense_of_the_study():
+    """A floor or a ceiling: the same forecast, and no other suggestion."""
+    with pytest.raises(ValueError, match="best_possible must be a finite number in the units of y, got 'none'"):
+        sampler(best_possible="none")
+    found = []
+    for direction, sign in (("minimize", 1.0), ("maximize", -1.0)):
+        study = optuna.create_study(direction=direction, sampler=sampler(best_possible=sign * -0.001))
+        study.optimize(lambda trial, sign=sign: sign * objective(trial), n_trials=6)
+        found.append(study)
+        assert study.sampler.optimizer(study, SPACE).best_possible == -0.001
+    down, up = (study.sampler.optimizer(study, SPACE).forecast() for study in found)
+    assert down.low.tolist() == up.low.tolist()
+    assert min(down.clairvoyant, down.low.min()) >= -0.001
+    free = optuna.create_study(sampler=sampler())
+    free.optimize(objective, n_trials=6)
+    assert [trial.params for trial in free.trials] == [trial.params for trial in found[0].trials]
+    found[1].sampler._best_possible = -1.0  # a ceiling below what was found
+    with pytest.warns(UserWarning, match=f"best_possible = -1 is to be .* but {found[1].best_value:.6g} was told"):
+        found[1].sampler.optimizer(found[1], SPACE).forecast()
+
+
 def test_the_budget_is_what_a_trial_is_planned_for():
     """All of it counts: finished, failed, pruned and running trials. Beyond it, a trial is planned as the last one."""
     study = optuna.create_study(sampler=sampler(budget=10))

@@ -50,7 +50,9 @@ def _add_campaign(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "campaign", help="compare methods on problems: run, table, forecasts, choice"
     ).add_subparsers(required=True, metavar="ACTION")
     run = campaign.add_parser("run", help="do every run of a suite that is not done yet")
-    run.add_argument("suite", help="a TOML file, or one of the lab's suites: fair, nine, samples, protocol, development")
+    run.add_argument(
+        "suite", help="a TOML file, or one of the lab's suites: fair, nine, samples, protocol, development, forecasts"
+    )
     _running(run)
     run.set_defaults(action=_campaign_run)
 
@@ -67,7 +69,14 @@ def _add_campaign(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     forecasts.add_argument("--seeds", type=int, help="only the first so many of each problem (default: all that were run)")
     forecasts.add_argument("--terminator", action="store_true", help="also Optuna's terminator (in the peers' environment)")
     forecasts.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
-    forecasts.add_argument("--fit", action="store_true", help="also say which correction these forecasts would need")
+    forecasts.add_argument(
+        "--moments", type=int, help="forecasts at so many moments of each run (default: at every evaluation)"
+    )
+    forecasts.add_argument(
+        "--fit",
+        action="store_true",
+        help="also fit the correction: to one half of the problems, judged by the other, and to all",
+    )
     forecasts.add_argument("--out", type=Path, help="also draw the calibration to this picture")
     forecasts.set_defaults(action=_campaign_forecasts)
 
@@ -180,7 +189,14 @@ def _campaign_forecasts(options: argparse.Namespace) -> None:
     from functools import partial
 
     from glasses.loop.correction import CORRECTION
-    from glasses_lab.campaign.calibration import calibration, calibration_table, draw_calibration, fitted_stretch, gathered
+    from glasses_lab.campaign.calibration import (
+        across_halves,
+        calibration,
+        calibration_table,
+        draw_calibration,
+        gathered,
+        worst,
+    )
     from glasses_lab.campaign.forecasts import replay
     from glasses_lab.campaign.runner import run_suite
     from glasses_lab.campaign.stopping_rules import judged, savings_table
@@ -193,8 +209,10 @@ def _campaign_forecasts(options: argparse.Namespace) -> None:
         raise ValueError(
             f"{path} holds no finished run of {options.method}: run `glasses-lab campaign run {options.suite}` first."
         )
-    chosen, work = Suite(suite.name, tasks), partial(replay, results=path.resolve())
-    kept = path.with_suffix(".forecasts.jsonl")
+    if options.moments is not None and options.moments < 1:
+        raise ValueError(f"--moments must be at least 1, got {options.moments}: leave it out for every evaluation.")
+    chosen, work = Suite(suite.name, tasks), partial(replay, results=path.resolve(), moments=options.moments)
+    kept = path.with_suffix(".forecasts.jsonl" if options.moments is None else f".forecasts-{options.moments}.jsonl")
     replayed = [run for run in run_suite(chosen, kept, jobs=options.jobs, work=work) if not run["error"]]
     peer = None
     beside = path.with_suffix(".terminator.jsonl")
@@ -206,9 +224,11 @@ def _campaign_forecasts(options: argparse.Namespace) -> None:
     forecasts = gathered(replayed)
     lines = calibration(forecasts), calibration(forecasts.corrected(CORRECTION))
     print(f"{suite.name}, {options.method}: {len(replayed)} runs replayed\n\n{calibration_table(*lines)}")
-    print(f"\n{savings_table(judged(replayed, peer))}")
+    print(f"\n{worst(lines[1])}")
+    if options.moments is None:  # a rule is asked before every evaluation
+        print(f"\n{savings_table(judged(replayed, peer))}")
     if options.fit:
-        print(f"\nThe forecast correction that fits these runs is {fitted_stretch(forecasts)}; in use is {CORRECTION}.")
+        print(f"\n{across_halves(replayed)}")
     if options.out:
         draw_calibration(*lines, options.out)
         print(f"\nfigure {options.out}")

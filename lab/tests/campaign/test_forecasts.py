@@ -8,7 +8,7 @@ from pictures import drawn
 
 from glasses.loop.correction import ForecastCorrection
 from glasses.loop.optimizer import Optimizer
-from glasses_lab.campaign.calibration import Gathered, calibration, fitted_stretch, gathered
+from glasses_lab.campaign.calibration import Gathered, calibration, fitted_correction, gathered, halves, worst
 from glasses_lab.campaign.forecasts import AHEAD, forecast_run
 from glasses_lab.campaign.run import run
 from glasses_lab.campaign.stopping_rules import by_no_gain, by_price, corrected, judged, savings, used
@@ -90,15 +90,16 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
     r, mean, t = rng.uniform(0.5, 1.0, count), rng.uniform(0.6, 0.9, count), (told + steps) / (told + 1)
 
     def before(gain, share):
-        """What is stretched to this gain."""
-        return np.maximum(gain / t**3, gain - share * r * (t - 1))
+        """What is stretched to this gain: the root of s^2 + c ln(t) sqrt(r) s = gain, squared."""
+        half = 0.5 * share * np.log(t) * np.sqrt(r)
+        return (np.sqrt(half**2 + gain) - half) ** 2
 
     right = -np.log(0.9) * mean
     ends = before(-np.log(0.1) * mean, truth.most), right / np.where(steps > 1, 1 - truth.idle / steps, 1.0)
     first = np.where(steps > 1, 0.0, right)
     columns = np.arange(count), told, r, steps, before(mean, truth.gain), *ends, rng.exponential(mean), first
     forecasts = Gathered(*columns)
-    found = fitted_stretch(forecasts)
+    found = fitted_correction(forecasts)
     assert (found.gain, found.most) == pytest.approx((truth.gain, truth.most), abs=0.11)
     assert found.idle == truth.idle
     right_again = calibration(forecasts.corrected(found))
@@ -107,7 +108,22 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
         assert abs(line.bias) < 4 * line.error + 0.03 * line.realised
         assert line.coverage == pytest.approx(0.8, abs=0.02)
     with pytest.raises(ValueError, match="A correction needs 50 forecasts"):
-        fitted_stretch(gathered([fake(2, (10, 8, 7, 10, 9))]))
+        fitted_correction(gathered([fake(2, (10, 8, 7, 10, 9))]))
+
+
+def test_each_half_of_the_problems_is_judged_by_the_fit_to_the_other():
+    runs = [{"problem": name, "seed": seed} for name in ("c", "a", "b", "d") for seed in (0, 1)]
+    first, second = halves(runs)
+    assert {run["problem"] for run in first} == {"a", "c"}
+    assert {run["problem"] for run in second} == {"b", "d"}
+    lines = calibration(gathered([fake(2, (10, 8, 7, 10, 9), (9, 8, 7, 9, 5)), fake(3, (4, 4, 3, 4, 4))]))
+    error = np.hypot(1.0 - 2 / 3, 0.0 - 1 / 3) / 3
+    assert worst(lines) == f"Largest bias +0.333 ± {error:.3f}, 1 evaluations ahead; the band holds 67% to 67%."
+
+
+def test_moments_without_enough_values_are_left_out():
+    found = forecast_run(run(Task("Branin", "random", 0, "fair", 2, 4)))
+    assert [each["done"] for each in found["forecasts"]] == [2, 3]
 
 
 def test_known_hyperparameters_are_judged_as_they_are():
@@ -115,7 +131,9 @@ def test_known_hyperparameters_are_judged_as_they_are():
     forecasts = gathered([run])
     for raw, moved in zip(forecasts, forecasts.corrected(ForecastCorrection(2.0, 2.0, 2)), strict=True):
         np.testing.assert_array_equal(raw, moved)
-    assert corrected(run, run["forecasts"][0]) is run["forecasts"][0]
+    raw = run["forecasts"][0] | {"open_loop": [8], "clairvoyant": 7.0}
+    moved = corrected(run, raw)
+    assert {name: list(np.ravel(moved[name])) for name in moved} == {name: list(np.ravel(raw[name])) for name in raw}
 
 
 def falling(forecasts):
@@ -188,7 +206,7 @@ def test_from_the_command_line(tmp_path, capsys, monkeypatch):
     assert "| price 0.01 sd | 2 |" in first
     lines = [line.split("|") for line in first.splitlines() if re.match(r"\| \d", line)]
     expected = [[float(cells[1]), *map(float, cells[4].split("/"))] for cells in lines]
-    assert [row[0] for row in expected] == [1, 2, 3, 5]
+    assert [row[0] for row in expected] == [1, 2, 3, 4, 5, 6]
     for column, label in ((1, "expected, the model alone"), (2, "expected, corrected")):
         np.testing.assert_allclose(picture.curve(0, label), [[row[0], row[column]] for row in expected], atol=6e-4)
     assert main(command) == 0
@@ -199,6 +217,13 @@ def test_from_the_command_line(tmp_path, capsys, monkeypatch):
     assert "mine, el: 1 runs replayed" in capsys.readouterr().out
     assert main([*command, "--seeds", "0"]) != 0
     assert "--seeds must be at least 1, got 0" in capsys.readouterr().err
+    assert main([*command, "--moments", "0"]) != 0
+    assert "--moments must be at least 1, got 0" in capsys.readouterr().err
+    assert main([*command, "--moments", "2"]) == 0
+    few = capsys.readouterr().out
+    assert "Largest bias" in few
+    assert "price" not in few  # rules need every evaluation
+    assert len((tmp_path / "results" / "mine.forecasts-2.jsonl").read_text().splitlines()) == 2
     assert main([*command, "--fit"]) != 0
     assert "A correction needs 50 forecasts" in capsys.readouterr().err
     assert "SinCos | el | 70 |" in (tmp_path / "results" / "mine.jsonl").read_text()

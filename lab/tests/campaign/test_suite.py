@@ -103,7 +103,7 @@ def test_files_that_are_no_suites(tmp_path):
 
 
 def test_the_suites_of_the_library():
-    assert suites() == ["development", "fair", "nine", "protocol", "samples"]
+    assert suites() == ["development", "fair", "forecasts", "nine", "protocol", "samples"]
     fair = read_suite("fair").tasks
     rows = {task.problem.removesuffix("-shifted") for task in fair}
     assert rows >= set(PAPER) - {"Alpine2-10"}

@@ -27,6 +27,19 @@ def amount(name: str, value: Any) -> float:
     return number
 
 
+def checked_best_possible(value: Any) -> float | None:
+    """A finite number in the units of y, or None."""
+    if value is None:
+        return None
+    number = math.nan if isinstance(value, bool) or not isinstance(value, int | float | np.number) else float(value)
+    if not math.isfinite(number):
+        raise ValueError(
+            f"best_possible must be a finite number in the units of y, got {value!r}: "
+            "say which value none can beat, such as 0 for an error, or leave it out."
+        )
+    return number
+
+
 def checked_seed(seed: Any) -> int:
     """The seed, or a fresh one."""
     if seed is None:

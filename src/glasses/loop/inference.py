@@ -47,6 +47,12 @@ class Inference:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_known": {}}  # computed again where it is needed, in the same precision
 
+    def snapshot(self) -> Inference:
+        """The same at this moment: nothing told later changes it, and what is known already is not computed again."""
+        found = Inference(self.ledger.snapshot(), self.model, self.seed)
+        found._known = dict(self._known)
+        return found
+
     def rng(self, purpose: Purpose) -> np.random.Generator:
         """Random numbers that depend on the purpose and on how much has been evaluated."""
         return np.random.default_rng([self.seed, int(purpose), self.ledger.evaluated])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,10 @@ _ROUNDING = 1e-12  # of sums of costs
 
 class ExhaustedError(ValueError):
     """Every configuration of a finite space is evaluated or pending."""
+
+
+class TooFewValuesError(ValueError):
+    """Fewer values were told than a forecast needs."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,13 @@ class Ledger:
         self.reasons: list[str] = []
         self.pending: list[np.ndarray] = []
         self.first: list[np.ndarray] = []  # points the user wants tried before anything else
+
+    def snapshot(self) -> Ledger:
+        """The ledger as it is now, whatever is told or asked later."""
+        found = copy.copy(self)
+        for name in ("X", "y", "failed", "reasons", "pending", "first"):
+            setattr(found, name, list(getattr(self, name)))
+        return found
 
     def _checked(self, budget: Any) -> float:
         return whole("budget", budget, 1) if self.cost is None else amount("budget", budget)

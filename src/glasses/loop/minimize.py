@@ -33,6 +33,7 @@ def minimize(
     y0: Any = None,
     noise: float | None = None,
     count_failures: bool = True,
+    best_possible: float | None = None,
     catch: type[Exception] | tuple[type[Exception], ...] = Exception,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -73,6 +74,8 @@ def minimize(
         Standard deviation of an evaluation in the units of y; 0 declares them exact. Default: learned.
     count_failures : bool, default True
         Whether a failed evaluation costs budget. If not, as many as ``budget`` are free.
+    best_possible : float, optional
+        A value that none can beat, such as 0 for an error: forecasts and ``stop`` expect nothing beyond it.
     catch : exception class or tuple of them, default Exception
         What makes an evaluation a failure when ``fun`` raises it. ``()`` lets every exception through.
     executor : concurrent.futures.Executor, optional
@@ -119,6 +122,7 @@ def minimize(
         y0=y0,
         noise=noise,
         count_failures=count_failures,
+        best_possible=best_possible,
         loss=loss,
         model=model,
         search=search,

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from glasses.lookahead.loss import Loss
-from glasses.loop.checks import checked_part, checked_seed, values_of, whole
+from glasses.loop.checks import checked_best_possible, checked_part, checked_seed, values_of, whole
 from glasses.loop.cost import Cost
 from glasses.loop.design import usual_initial
 from glasses.loop.inference import Inference
@@ -29,7 +29,6 @@ from glasses.loop.ledger import Ledger
 from glasses.loop.planner import Planner
 from glasses.loop.result import Forecast, Plan, Result
 from glasses.presets import DEFAULT, Preset
-from glasses.runtime.padding import MAX_HORIZON
 from glasses.search.decision import Search
 from glasses.space.space import Space
 from glasses.surrogate.gaussian_process import GaussianProcess
@@ -69,6 +68,8 @@ class Optimizer:
         Standard deviation of an evaluation in the units of y; 0 declares them exact, None learns it.
     count_failures : bool
         False: a failed evaluation costs no budget (up to ``budget`` of them).
+    best_possible : float, optional
+        A value that none can beat, such as 0 for an error: forecasts, plans and stopping criteria expect nothing beyond it.
     loss, model, search : optional
         The parts of a decision; see ``glasses.lookahead``, ``glasses.surrogate`` and ``glasses.search``.
     preset : Preset, optional
@@ -88,6 +89,7 @@ class Optimizer:
         y0: Any = None,
         noise: float | None = None,
         count_failures: bool = True,
+        best_possible: float | None = None,
         loss: Loss | None = None,
         model: GaussianProcess | None = None,
         search: Search | None = None,
@@ -102,6 +104,7 @@ class Optimizer:
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")
         self._ledger = Ledger(self.space, budget, count_failures, None if cost is None else Cost(self.space, cost))
         self._planner = Planner(Inference(self._ledger, parts.model, self.seed), parts.loss, parts.search)
+        self.best_possible = best_possible
         typical = 1 if self._ledger.cost is None else self._ledger.cost.usual
         usually = usual_initial(self.space, int(self.budget / typical))
         self.n_initial = usually if n_initial is None else whole("n_initial", n_initial, 1)
@@ -157,6 +160,15 @@ class Optimizer:
     @search.setter
     def search(self, value: Search) -> None:
         self._planner.search = checked_part("search", value, DEFAULT.search)
+
+    @property
+    def best_possible(self) -> float | None:
+        """A value that none can beat, if one is known. May be changed at any time; decisions do not depend on it."""
+        return self._planner.best_possible
+
+    @best_possible.setter
+    def best_possible(self, value: float | None) -> None:
+        self._planner.best_possible = checked_best_possible(value)
 
     @property
     def budget(self) -> float:
@@ -306,30 +318,19 @@ class Optimizer:
 
     @_in_turn
     def forecast(self, steps: int | None = None, *, x: Any = None, raw: bool = False) -> Forecast:
-        """What the next k evaluations are expected to bring, k = 1..``steps`` (default: all that remain). Asks for nothing.
+        """What the next k evaluations are expected to bring, k = 1..``steps``. Asks for nothing.
 
-        ``x``: the first of them (default: the point that ``ask`` would give). Forecasts of a fitted model are corrected by what
-        those of many earlier runs got wrong (``correction``); ``raw=True``: as the model sees it.
+        ``steps``: default all that remain, or five where nothing does. More than remain: also what is beyond the budget (not
+        with costs). ``x``: the first of them (default: the point that ``ask`` would give). Forecasts of a fitted model are
+        corrected by what those of many earlier runs got wrong (``correction``) and kept within their bounds (``limits``);
+        ``raw=True``: as the model sees it. Needs d + 2 values.
         """
-        if not self._ledger.y:
-            raise ValueError("There is no data to forecast from: tell at least one evaluation first.")
-        if self.remaining == 0:
-            raise ValueError(f"Nothing is left to forecast: the budget of {self.budget:g} is used; raise optimizer.budget.")
-        most = min(self.remaining, MAX_HORIZON)
-        n = self._ahead("steps", steps, most)
-        if n > MAX_HORIZON:
-            raise ValueError(f"At most {MAX_HORIZON} evaluations can be forecast at once, got steps = {n}.")
-        self._planner.check_not_exhausted()
-        new = self._ledger.new_configurations()
-        if most > new and self._planner.is_exact():
-            if steps is not None and n > new:
-                raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
-            most = int(new)
-        at = self._planner.next().x if x is None else self.space.read(x)[0][0]
-        forecast = self._planner.forecast(at, most, raw=raw)
-        if steps is not None and n > forecast.payable:
-            raise ValueError(f"steps = {n} but {forecast.payable} can be paid for: look less far or raise the budget.")
-        return forecast.first(min(n, forecast.payable))
+        if self._ledger.cost is not None:
+            if self.remaining == 0:
+                raise ValueError(f"Nothing is left to forecast: the budget of {self.budget:g} is used; raise optimizer.budget.")
+            self._ahead("steps", steps, 1)
+        n = None if steps is None else whole("steps", steps, 1, ": leave it out to look as far as can be")
+        return self._planner.forecast(n, None if x is None else self.space.read(x)[0][0], raw=raw)
 
     @_in_turn
     def posterior(self) -> Posterior:

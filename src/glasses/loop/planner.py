@@ -1,11 +1,15 @@
 """Deciding, planning and forecasting: what an optimiser does with its ledger and its model.
 
-Everything here is a pure function of (ledger, model, loss, search, seed), remembered per state by ``Inference``.
+Everything here is a pure function of (ledger, model, loss, search, seed), remembered per state by ``Inference``. ``forecast``
+is the one place that says what evaluations to come are expected to bring: plans, stopping criteria, reports and pictures take
+their numbers from it.
 """
 
 from __future__ import annotations
 
+import copy
 import math
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,11 +20,12 @@ from glasses.lookahead.loss import Loss
 from glasses.loop.correction import CORRECTION
 from glasses.loop.design import design_point
 from glasses.loop.inference import SMALL, Inference, Purpose
-from glasses.loop.ledger import ExhaustedError
-from glasses.loop.result import Forecast, Plan, Recommendation
+from glasses.loop.ledger import ExhaustedError, TooFewValuesError
+from glasses.loop.limits import BestPossibleWarning, beaten, in_order, limited, limited_mean
+from glasses.loop.result import FIVE, Forecast, Plan, Recommendation
 from glasses.loop.trust import trust_after
 from glasses.numerics.kronecker import kronecker
-from glasses.runtime.padding import horizon_size
+from glasses.runtime.padding import MAX_HORIZON, horizon_size
 from glasses.search.decision import Decision, Search, Trust, horizon
 from glasses.search.plan import plan_after
 from glasses.search.propose import candidates_for
@@ -28,6 +33,9 @@ from glasses.search.recommend import lowest_mean, predict
 from glasses.search.surface import gains_at
 from glasses.surrogate.fit import Known
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
+
+_ROUNDING = 1e-9  # of the largest value
+_NOISES = 3  # standard deviations that a noisy value may lie beyond the best possible one
 
 
 class Suggestion(NamedTuple):
@@ -39,12 +47,24 @@ class Suggestion(NamedTuple):
 
 
 class Planner:
-    """What comes next in a run. ``loss`` and ``search`` may be changed at any time."""
+    """What comes next in a run. ``loss``, ``search`` and ``best_possible`` may be changed at any time.
+
+    ``sign``: -1 where the values told are the negated ones of the user; sentences are about the user's.
+    """
 
     def __init__(self, inference: Inference, loss: Loss, search: Search) -> None:
         self.inference, self.ledger, self.space = inference, inference.ledger, inference.space
         self.loss, self.search = loss, search
         self.n_initial = 1
+        self.best_possible: float | None = None
+        self.sign = 1.0
+
+    def snapshot(self) -> Planner:
+        """The planner at this moment, whatever is told or asked later."""
+        found = copy.copy(self)
+        found.inference = self.inference.snapshot()
+        found.ledger = found.inference.ledger
+        return found
 
     def is_initial(self) -> bool:
         """Whether the next point is an initial one: given by x0, not enough evaluations yet, or nothing told to learn from."""
@@ -81,16 +101,54 @@ class Planner:
             decision = plan_after(known.model.kernel, known.problem(), np.asarray(decision.x), known.rng(Purpose.PLAN))
         unit = np.concatenate([decision.x[None], decision.steps[: remaining - 1]])
         mean, sd = known.outputs().moments(decision.mean[: len(unit)], decision.sd[: len(unit)])
-        gain = math.exp(decision.value) if self.loss.is_gain else None
+        return self._plan(list(self.space.from_unit(unit)), mean, sd)
+
+    def _plan(self, points: list[np.ndarray], mean: np.ndarray, sd: np.ndarray) -> Plan:
+        floor, now = self._floor(), self.snapshot()
         return Plan(
-            points=[self.space.form(x) for x in self.space.from_unit(unit)],
-            mean=mean,
-            sd=sd,
-            expected_best=None if gain is None else float(known.outputs().inverse(decision.eta - gain)),
+            [self.space.form(x) for x in points], mean if floor is None else np.maximum(mean, floor), sd, now._at_the_end
         )
 
-    def forecast(self, x: np.ndarray, n: int, *, raw: bool) -> Forecast:
-        """What n evaluations are expected to bring when the first is at the raw point x."""
+    def _at_the_end(self) -> float | None:
+        """The best value expected once the budget is spent; None where there is no forecast."""
+        try:
+            return float(self.forecast().expected[-1])
+        except (TooFewValuesError, ExhaustedError):
+            return None
+
+    def forecast(self, steps: int | None = None, x: np.ndarray | None = None, *, raw: bool = False) -> Forecast:
+        """What the next evaluations are expected to bring, the first at the raw point x: see ``Optimizer.forecast``."""
+        ledger, needed = self.ledger, self.space.d + 2
+        if len(ledger.y) < needed:
+            raise TooFewValuesError(
+                f"A forecast needs {needed} values, two more than there are parameters, got {len(ledger.y)}: "
+                f"tell {needed - len(ledger.y)} more first."
+            )
+        self.check_not_exhausted()
+        left = ledger.remaining
+        far = min(left, MAX_HORIZON) or FIVE
+        n = far if steps is None else steps
+        if n > MAX_HORIZON:
+            raise ValueError(f"At most {MAX_HORIZON} evaluations can be forecast at once, got steps = {n}.")
+        far, new = max(far, n), ledger.new_configurations()
+        if far > new and self.is_exact():
+            if steps is not None and n > new:
+                raise ValueError(f"steps = {n} but only {new:.0f} configurations of this space are new: ask for no more.")
+            far = int(new)
+        first = (self if left else self._with_more(far)).next().x if x is None else x
+        found = self._simulated(first, far, raw=raw)
+        if steps is not None and n > found.payable:
+            raise ValueError(f"steps = {n} but {found.payable} can be paid for: look less far or raise the budget.")
+        return found.first(min(n, found.payable))
+
+    def _with_more(self, count: int) -> Planner:
+        """The planner as if so many evaluations were added to the budget."""
+        found = self.snapshot()
+        found.ledger.budget = found.ledger.budget + count
+        return found
+
+    def _simulated(self, x: np.ndarray, n: int, *, raw: bool) -> Forecast:
+        """The forecast for n evaluations, corrected and within its limits unless ``raw``."""
         known, kernel, unit = self.inference, self.inference.model.kernel, self.space.to_unit(x)
 
         def gains() -> ForecastGains:
@@ -101,10 +159,32 @@ class Planner:
             return forecast_gains(candidates, unit, first, np.asarray(n), kernel=kernel, size=horizon_size(n))
 
         found = known.once("forecast", (*known.moment(), unit.tobytes(), n, known.model, self.search), gains)
-        forecast = Forecast.of(found, n, known.outputs())
-        if raw or isinstance(known.model.fit, Known):
+        forecast = Forecast.of(found, n, known.outputs(), self.ledger.remaining)
+        if raw:
             return forecast
-        return CORRECTION.applied(forecast, self.ledger.y, len(self.ledger.pending), known.pending_gain())
+        if not isinstance(known.model.fit, Known):
+            forecast = CORRECTION.applied(forecast, self.ledger.y, len(self.ledger.pending), known.pending_gain())
+        floor = self._floor(warn=True)
+        return in_order(forecast if floor is None else limited(forecast, floor))
+
+    def pending_gain(self) -> float:
+        """What the pending evaluations are expected to gain by themselves, within what is possible."""
+        gain, floor = self.inference.pending_gain(), self._floor()
+        return gain if floor is None or not gain else float(limited_mean(gain, max(0.0, min(self.ledger.y) - floor)))
+
+    def _floor(self, *, warn: bool = False) -> float | None:
+        """The best possible value, if one is given and no value told beats it by more than its noise explains."""
+        floor, values = self.best_possible, self.ledger.y
+        if floor is None or not values or min(values) >= floor:
+            return floor
+        known = self.inference
+        noise = 0.0 if self.is_exact() else known.outputs().gain(math.sqrt(float(known.posterior().noise)))
+        if min(values) >= floor - _NOISES * noise - _ROUNDING * float(np.max(np.abs(values))):
+            return floor
+        if warn:
+            words = beaten(self.sign * floor, self.sign * min(values))
+            warnings.warn(words, BestPossibleWarning, stacklevel=5)
+        return None
 
     def loss_at(self, points: np.ndarray, n: int) -> np.ndarray:
         """The loss at raw points with n evaluations remaining, in the units of y."""
@@ -176,4 +256,4 @@ class Planner:
     def _predicted(self, points: list[np.ndarray]) -> Plan:
         unknown = np.full(len(points), math.nan)
         mean, sd = self.predict(np.array(points)) if self.ledger.y else (unknown, unknown)
-        return Plan([self.space.form(x) for x in points], mean, sd, None)
+        return self._plan(points, mean, sd)

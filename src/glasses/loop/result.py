@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,10 @@ import numpy as np
 if TYPE_CHECKING:
     from glasses.lookahead.forecast import ForecastGains
     from glasses.surrogate.outputs import Outputs
+
+
+FIVE = 5  # evaluations: the steps in which forecasts go beyond a budget
+_NAMED = 6  # such steps named in a sentence
 
 
 class Result(dict[str, Any]):
@@ -59,14 +65,24 @@ class Recommendation:
 class Plan:
     """The next point and the points predicted to follow it, with what the model predicts at each of them now.
 
-    ``expected_best`` is the loss of the plan: the expected best value once all of it is done (None where the loss is not an
-    expected minimum or there is no data yet).
+    A plan made while the initial points are not all asked for holds the rest of those only.
     """
 
     points: list[Any]
     mean: np.ndarray
     sd: np.ndarray
-    expected_best: float | None
+    at_the_end: Callable[[], float | None] = field(repr=False, compare=False)  # computes ``expected_best``
+
+    @cached_property
+    def expected_best(self) -> float | None:
+        """The best value expected at the end of the budget: the last one of ``Optimizer.forecast()`` at the moment of the plan.
+
+        Computed when it is first read. None while too few values are told for a forecast.
+        """
+        return self.at_the_end()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("points", "mean", "sd", "expected_best")}
 
     @property
     def next(self) -> Any:
@@ -82,9 +98,10 @@ class Forecast:
 
     ``expected``: its mean; ``low`` to ``high``: an 80 % band. ``open_loop``: the expected best value of a plan fixed now; the
     best policy gains at least as much. ``clairvoyant``: the expected minimum, as if the function were known; no policy gains
-    more. Both bounds hold under the model and are moved with the expected value where that is corrected (``correction``).
+    more. Both bounds hold under the model and are moved with the expected value where that is corrected (``correction``);
+    ``limits`` says how band and bounds are kept in order.
     ``best``: the best value now. ``evaluations``: how many of the k evaluations happen on average, all of them or as many as
-    can be paid for.
+    can be paid for. ``left``: how many of them the budget leaves; the others are beyond it. None: all.
     """
 
     best: float
@@ -94,9 +111,10 @@ class Forecast:
     open_loop: np.ndarray
     clairvoyant: float
     evaluations: np.ndarray
+    left: int | None = None
 
     @classmethod
-    def of(cls, found: ForecastGains, n: int, outputs: Outputs) -> Forecast:
+    def of(cls, found: ForecastGains, n: int, outputs: Outputs, left: int | None = None) -> Forecast:
         """From gains in the model's units."""
         eta = float(found.eta)
 
@@ -111,6 +129,7 @@ class Forecast:
             open_loop=value(found.open_loop),
             clairvoyant=float(outputs.inverse(eta - float(found.clairvoyant))),
             evaluations=np.asarray(found.evaluations)[:n],
+            left=left,
         )
 
     @property
@@ -124,6 +143,11 @@ class Forecast:
         return replace(self, **cut)
 
     @property
+    def within(self) -> int:
+        """How many of the evaluations are within the budget."""
+        return len(self) if self.left is None else min(self.left, len(self))
+
+    @property
     def gain(self) -> np.ndarray:
         """How much lower the best value is expected to be after k more evaluations."""
         return self.best - self.expected
@@ -132,9 +156,25 @@ class Forecast:
         return len(self.expected)
 
     def __str__(self) -> str:
-        """In words: what the first half of the evaluations is expected to buy, and what the second."""
-        n, gain = len(self), self.gain
-        half = n // 2
-        first = gain[max(half, 1) - 1]
-        words = f"{max(half, 1)} more {'evaluations are' if half > 1 else 'evaluation is'} expected to buy {first:.3g}"
-        return f"{words}, the next {n - half} {gain[-1] - first:.3g}." if half else f"{words}."
+        """In words: what the first half of the budget is expected to buy, what the second, and what each five beyond it."""
+        n = self.within
+        half = n // 2 or n
+        inside = _bought([half, n], self.gain)
+        ends = [*range(n + FIVE, len(self), FIVE), len(self)]
+        if len(ends) > _NAMED:
+            ends = [*ends[: _NAMED - 1], len(self)]
+        beyond = _bought(ends, self.gain, n)
+        return " ".join(([f"{inside}."] if inside else []) + ([f"Beyond the budget, {beyond}."] if beyond else []))
+
+
+def _bought(ends: list[int], gain: np.ndarray, done: int = 0) -> str:
+    """What the evaluations up to each end are expected to buy, one part after the other."""
+    words: list[str] = []
+    for end in ends:
+        if end > done:
+            buys = f"{gain[end - 1] - (gain[done - 1] if done else 0.0):.3g}"
+            count = end - done
+            more = f"{count} more {'evaluations are' if count > 1 else 'evaluation is'} expected to buy {buys}"
+            words.append(f"the next {count} {buys}" if words else more)
+            done = end
+    return ", ".join(words)

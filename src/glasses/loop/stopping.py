@@ -12,10 +12,10 @@
     NoGain   stop when  max(g_n, best - low_n) < share (max y - min y)                                     [eq:nogain]
     Target   stop when  min y <= value
 
-The first two ask for a forecast and hence never stop before the initial evaluations are told. They rely on it: where few or
-misleading values make the expected gain too small, they stop too early. Where nothing is left to evaluate, or nothing new,
-they give no reason. Cost: a decision and a forecast, both remembered by the optimiser until something is told; ``Target``
-needs neither, so it stands first in a composition.
+The first two ask for a forecast and hence never stop before the initial evaluations, and d + 2 values, are told. They rely on
+it: where few or misleading values make the expected gain too small, they stop too early. Where nothing is left to evaluate, or
+nothing new, they give no reason. Cost: a decision and a forecast, both remembered by the optimiser until something is told;
+``Target`` needs neither, so it stands first in a composition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glasses.loop.ledger import ExhaustedError
+from glasses.loop.ledger import ExhaustedError, TooFewValuesError
 
 if TYPE_CHECKING:  # a study file is read without the numerics
     from glasses.loop.optimizer import Optimizer
@@ -96,7 +96,7 @@ class Price(Criterion):
         forecast = _forecast(optimizer)
         if forecast is None:
             return None
-        gain = forecast.gain - optimizer._planner.inference.pending_gain()
+        gain = forecast.gain - optimizer._planner.pending_gain()
         costs = _costs(optimizer, len(forecast))
         net = gain - self.price * costs
         k = int(np.argmax(net))
@@ -189,12 +189,12 @@ def _is_finite(value: Any) -> bool:
 
 
 def _forecast(optimizer: Optimizer) -> Forecast | None:
-    """The forecast for all that remains; None while the initial evaluations are not told, or when nothing is left."""
+    """The forecast for all that remains; None while initial evaluations or too few values are told, or when nothing is left."""
     if optimizer.remaining == 0 or optimizer._planner.is_initial() or optimizer.record().nfev < optimizer.n_initial:
         return None
     try:
         return optimizer.forecast()
-    except ExhaustedError:  # a finite space without a new configuration, or nothing that can be paid for
+    except (TooFewValuesError, ExhaustedError):  # or a finite space without a new configuration, nothing that can be paid for
         return None
 
 

@@ -1,7 +1,7 @@
 """How far ahead the model is trusted: ``REACH`` evaluations, and the later ones count as far as its record allows.
 
 A plan is worth what the model is worth that it is made with, and a fitted model is another one after a few more values. Let p
-be the probability that the model is not surprised by the next value. A plan for n evaluations then survives to its last one with
+be the probability that the model is not surprised by the next value. A plan for n evaluations then survives to its end with
 
     tau = p^(n - 1)                                                                                          [eq:survival]
 

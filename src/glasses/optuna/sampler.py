@@ -22,7 +22,7 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from glasses.loop.checks import checked_seed, whole
+from glasses.loop.checks import checked_best_possible, checked_seed, whole
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.stopping import Criterion, Target, for_maximizing, is_criterion
 from glasses.optuna.distributions import parameter_of, sample_uniformly
@@ -46,10 +46,11 @@ class GlassesSampler(BaseSampler):
 
     ``budget``: all trials of the study, those done included; beyond it every trial is planned as the last one. ``seed``: same
     seed and same trials, same suggestions, in any process; without one a seed is drawn and kept in ``.seed``. ``n_initial``,
-    ``noise``, ``count_failures``, ``loss``, ``model``, ``search``: as in ``glasses.Optimizer``. ``search_space``: if the
-    parameters are known beforehand, the first trials follow a space-filling design; otherwise the first one is random.
-    ``stale_after``: seconds after which a running trial is taken for lost; by default ten times the longest finished one, at
-    least a minute. Parameters that not every trial has (conditional ones, changing ranges) are sampled independently.
+    ``noise``, ``count_failures``, ``loss``, ``model``, ``search``: as in ``glasses.Optimizer``; ``best_possible`` too, in the
+    study's own sense: a floor where it minimises, a ceiling where it maximises. ``search_space``: if the parameters are known
+    beforehand, the first trials follow a space-filling design; otherwise the first one is random. ``stale_after``: seconds
+    after which a running trial is taken for lost; by default ten times the longest finished one, at least a minute. Parameters
+    that not every trial has (conditional ones, changing ranges) are sampled independently.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class GlassesSampler(BaseSampler):
         n_initial: int | None = None,
         noise: float | None = None,
         count_failures: bool = True,
+        best_possible: float | None = None,
         loss: Loss | None = None,
         model: GaussianProcess | None = None,
         search: Search | None = None,
@@ -74,6 +76,7 @@ class GlassesSampler(BaseSampler):
             raise ValueError(f"stale_after must be a number of seconds above 0, got {stale_after!r}.")
         self._stale_after = stale_after
         self._count_failures = count_failures
+        self._best_possible = checked_best_possible(best_possible)
         self._settings: dict[str, Any] = {"noise": noise, "loss": loss, "model": model, "search": search}
         _make_optimizer([(0, 1)], budget=1, seed=0, count_failures=count_failures, **self._settings)  # refuses what it must
         self._given = None if search_space is None else dict(search_space)
@@ -177,10 +180,11 @@ class GlassesSampler(BaseSampler):
 
     def _optimizer(self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]) -> Optimizer:
         trials = [each for each in StudyStorage(study).trials() if trial is None or each.number != trial.number]
+        sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
         known = evidence(
             trials,
             distributions,
-            sign=-1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0,
+            sign=sign,
             free_failures=0 if self._count_failures else self.budget,
             is_stale=self._stale(study, trials),
         )
@@ -189,6 +193,9 @@ class GlassesSampler(BaseSampler):
         parameters = {name: parameter_of(each) for name, each in distributions.items()}
         initial = _usual_initial(parameters, self.budget) if self._n_initial is None else self._n_initial
         optimizer = _make_optimizer(parameters, budget=budget, n_initial=min(initial, budget), seed=self.seed, **self._settings)
+        optimizer._planner.sign = sign
+        if self._best_possible is not None:
+            optimizer.best_possible = sign * self._best_possible
         if known.points:
             optimizer.tell(known.points, known.values)
         if known.pending:

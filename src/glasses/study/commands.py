@@ -92,13 +92,16 @@ def add_study_commands(commands: Any) -> None:
 
     forecast = add(
         "forecast",
-        "what the rest of the budget is expected to buy",
+        "what the rest of the budget is expected to buy, or more than that",
         "  glasses forecast study.toml\n"
         "  glasses forecast study.toml --steps 10 --out forecast.png\n"
+        "  glasses forecast study.toml --steps 25        10 are left: and what would 15 more buy?\n"
         "  glasses forecast study.toml --format json | jq .words",
         _on_study(_forecast, writing=False),
     )
-    forecast.add_argument("--steps", type=int, metavar="K", help="look K evaluations ahead (default: all that are left)")
+    forecast.add_argument(
+        "--steps", type=int, metavar="K", help="look K evaluations ahead (default: all that are left), also beyond the budget"
+    )
     forecast.add_argument("--out", type=Path, help="also draw it into this picture")
     _format(forecast, "table", "json")
 
@@ -250,6 +253,7 @@ def _drawing(out: Path) -> Iterator[None]:
 def _plot(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.loop.ledger import ExhaustedError
     from glasses.plot import draw_overview, overview_data
+    from glasses.study import report
     from glasses.study.objective import printable
 
     optimizer = stored.optimizer()
@@ -259,11 +263,15 @@ def _plot(stored: StoredStudy, options: argparse.Namespace) -> None:
             plan = optimizer.plan()
         except ExhaustedError:
             plan = None
-    data = overview_data(optimizer, plan, maximize=stored.file.maximize)
+    note = None if plan is None else report.forecast_or_note(optimizer)[1]
+    with report.without_notes():
+        data = overview_data(optimizer, plan, maximize=stored.file.maximize)
     out = options.out or options.file.with_suffix(".png")
     with _drawing(out):
         draw_overview(data, out, f"{printable(stored.file.name)}: {len(data.values)} of {stored.file.budget} evaluations")
     print(f"Wrote {out}.")
+    if note is not None:
+        print(note)
 
 
 def _export(stored: StoredStudy, options: argparse.Namespace) -> None:

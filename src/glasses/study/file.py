@@ -2,6 +2,7 @@
 
 name = "pendulum"
 direction = "minimize"           # or "maximize"
+best_possible = 0.0              # a value that none can beat, where one is known: forecasts expect nothing beyond it
 budget = 30                      # all evaluations
 storage = "sqlite:///study.db"   # default: the file's own name with .db, beside it
 
@@ -32,6 +33,7 @@ from typing import Any
 
 from glasses.configuration.tomlfile import TomlFile
 from glasses.configuration.unknown import unknown
+from glasses.loop.checks import checked_best_possible
 from glasses.loop.stopping import Criterion, NoGain, Price, Target
 from glasses.space.parameters import Choice, Float, Int, Parameter
 from glasses.study.objective import Command, Objective, PythonFunction, placeholders
@@ -40,6 +42,7 @@ PLANNERS = ("two-stage", "glasses", "el")
 _TOP = (
     "name",
     "direction",
+    "best_possible",
     "budget",
     "storage",
     "seed",
@@ -65,6 +68,7 @@ class StudyFile:
     path: Path
     name: str
     maximize: bool
+    best_possible: float | None  # in the sense of the study
     budget: int
     parameters: dict[str, Parameter]
     objective: Objective | None  # None: a person evaluates, through ask and tell
@@ -119,6 +123,7 @@ class _Reader:
             path=self.path,
             name=name,
             maximize=direction == "maximize",
+            best_possible=self._best_possible(),
             budget=budget,
             parameters=parameters,
             objective=self._objective(list(parameters)),
@@ -140,6 +145,12 @@ class _Reader:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**53:
             self.file.refuse(key, f"expected a whole number of at least {least}, got {value!r}.")
         return int(value)
+
+    def _best_possible(self) -> float | None:
+        try:
+            return checked_best_possible(self.top.get("best_possible"))
+        except ValueError as error:
+            self.file.refuse("best_possible", str(error))
 
     def _noise(self) -> float | None:
         noise = self.top.get("noise")

@@ -5,31 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from glasses.loop.result import Forecast
+from glasses.loop.result import FIVE
 from glasses.plot import ForecastData, forecast_data
 from glasses.study.objective import printable
-from glasses.study.report import table
+from glasses.study.report import forecast_with_note, table
 from glasses.study.stored import StoredStudy
 
 
 def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any], ForecastData]:
     """The forecast as plain values and as the numbers of its picture."""
     optimizer, file = stored.optimizer(), stored.file
-    forecast: Forecast = optimizer.forecast(steps)
+    forecast, note = forecast_with_note(optimizer, steps)
     data = forecast_data(forecast, maximize=file.maximize)
     report = {
         "name": file.name,
         "direction": "maximize" if file.maximize else "minimize",
         "budget": file.budget,
         "left": stored.left(),
+        "within": data.within,
         "under_way": len(optimizer.pending),
         "best": data.best,
+        "best_possible": file.best_possible,
         "clairvoyant": data.clairvoyant,
         "steps": [
             {"k": int(k), "expected": float(e), "low": float(low), "high": float(high), "open_loop": float(fixed)}
             for k, e, low, high, fixed in zip(data.k, data.expected, data.low, data.high, data.open_loop, strict=True)
         ],
         "words": str(forecast),
+        "note": note,
     }
     return report, data
 
@@ -38,13 +41,14 @@ def as_text(report: dict[str, Any]) -> str:
     """The forecast for a person: a few numbers of evaluations, and a sentence."""
     under_way = f", {report['under_way']} under way" if report["under_way"] else ""
     steps = {each["k"]: each for each in report["steps"]}
+    within = report["within"]
     rows = [
         [
             str(k),
             *(f"{steps[k][name]:.4g}" for name in ("expected", "low", "high", "open_loop")),
             f"{report['clairvoyant']:.4g}",
         ]
-        for k in _shown(len(steps))
+        for k in _shown(len(steps), within)
     ]
     lines = [
         f"{printable(report['name'])} ({report['direction']}): {report['left']} of {report['budget']} left{under_way}; "
@@ -54,12 +58,24 @@ def as_text(report: dict[str, Any]) -> str:
         "",
         report["words"],
     ]
+    if 0 < within < len(steps):
+        end = steps[within]
+        lines.append(
+            f"The budget ends after {within} more: {end['expected']:.4g} is expected then, 80 % from {end['low']:.4g} to "
+            f"{end['high']:.4g}."
+        )
+    if report["note"] is not None:
+        lines.append(report["note"])
     if under_way:
         lines.append("What the evaluations under way bring is included.")
     return "\n".join(lines)
 
 
-def _shown(n: int) -> Iterator[int]:
-    """1, 2, 5, 10, 20, ... below n, and n."""
-    yield from (digit * 10**power for power in range(len(str(n))) for digit in (1, 2, 5) if digit * 10**power < n)
-    yield n
+def _shown(n: int, within: int) -> Iterator[int]:
+    """1, 2, 5, 10, 20, ... up to the end of the budget, then every fifth beyond it, and n."""
+    if within:
+        yield from (10**p * digit for p in range(len(str(within))) for digit in (1, 2, 5) if 10**p * digit < within)
+        yield within
+    if n > within:
+        yield from range(within + FIVE, n, FIVE)
+        yield n

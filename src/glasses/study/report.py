@@ -9,13 +9,15 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from glasses.loop.ledger import ExhaustedError
+from glasses.loop.ledger import ExhaustedError, TooFewValuesError
 from glasses.optuna.storage import HEARTBEAT
 from glasses.optuna.trials import LATE, REASON, is_lost
 from glasses.runtime.cache import cache_folder
@@ -24,6 +26,7 @@ from glasses.study.stored import StoredStudy
 
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
+    from glasses.loop.result import Forecast
 
 _REMEMBERED = 100  # summaries
 
@@ -58,6 +61,8 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "recommended": None,
         "plan": [],
         "expected_best": None,
+        "expected_band": None,
+        "note": None,
         "stop": None,
     }
     if plan and complete:
@@ -87,8 +92,42 @@ def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
             {"params": x, "mean": _number(sign * mean), "sd": _number(sd)}
             for x, mean, sd in zip(plan.points, plan.mean, plan.sd, strict=True)
         ]
-        report["expected_best"] = None if plan.expected_best is None else sign * plan.expected_best
+        forecast, report["note"] = forecast_or_note(optimizer)
+        if forecast is not None:
+            report["expected_best"] = sign * float(forecast.expected[-1])
+            report["expected_band"] = sorted(sign * float(end[-1]) for end in (forecast.low, forecast.high))
     return report
+
+
+def forecast_or_note(optimizer: Optimizer, steps: int | None = None) -> tuple[Forecast | None, str | None]:
+    """The forecast, and what is to be said about it; None where too few values are told, with the sentence that says so."""
+    try:
+        return forecast_with_note(optimizer, steps)
+    except TooFewValuesError as error:
+        return None, str(error)
+
+
+def forecast_with_note(optimizer: Optimizer, steps: int | None = None) -> tuple[Forecast, str | None]:
+    """The forecast, and what was to be said about the best possible value."""
+    with without_notes() as said:
+        forecast = optimizer.forecast(steps)
+    return forecast, said[0] if said else None
+
+
+@contextmanager
+def without_notes() -> Iterator[list[str]]:
+    """Sentences about the best possible value are kept in this list instead of being written to the terminal."""
+    from glasses.loop.limits import BestPossibleWarning
+
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", BestPossibleWarning)
+        yield notes
+    for each in said:
+        if issubclass(each.category, BestPossibleWarning):
+            notes.append(str(each.message))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def _summary_file(stored: StoredStudy, trials: list[FrozenTrial]) -> Path | None:
@@ -158,8 +197,12 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
     if len(report["plan"]) > 10:
         lines.append(f"... and {len(report['plan']) - 10} more planned.")
     if report["expected_best"] is not None:
-        value = f"{report['expected_best']:.6g}"
-        lines.append(f"The model expects this plan to end at {value}; `glasses forecast` corrects that by other runs.")
+        low, high = report["expected_band"]
+        lines.append(
+            f"Expected best value at the end of the budget: {report['expected_best']:.4g}, 80 % from {low:.4g} to {high:.4g}."
+        )
+    if report["note"] is not None:
+        lines.append(report["note"])
     if report["stop"] is not None:
         lines.append(f"[stop] of the study file is met: {report['stop']}")
     return "\n".join(lines)

@@ -87,6 +87,7 @@ class StoredStudy:
             n_initial=self.file.n_initial,
             noise=self.file.noise,
             count_failures=self.file.count_failures,
+            best_possible=self.file.best_possible,
             loss=getattr(glasses, _PLANNERS[self.file.planner])(),
             search_space=self.distributions,
             stale_after=math.inf,  # lost trials are found by their missing heartbeat

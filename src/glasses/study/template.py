@@ -14,6 +14,7 @@ budget = 20                       # all evaluations; may be raised later, then r
 
 # storage = "sqlite:///{name}.db"                            # the default: a file beside this one
 # storage = "postgresql://user@host/database"                # one line for any number of machines
+# best_possible = 0.0             # a value that none can beat, if you know one (maximizing a yield: 100); for forecasts
 # seed = 1                        # same seed, same suggestions; by default made from the name
 # n_initial = 6                   # evaluations before the model decides
 # noise = 0.1                     # standard deviation of one evaluation; 0: exact; default: learned

@@ -4,7 +4,7 @@
     coverage  share of realised best values inside the 80 % band, its ends included                              [eq:coverage]
 
 Judged are the forecasts of runs that were replayed (``forecasts``): the model's own, and the same with the forecast correction
-that users get (``glasses.loop.correction``), whose shares ``fitted_stretch`` finds.
+that users get (``glasses.loop.correction``), which ``fitted_correction`` finds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glasses.loop.correction import ForecastCorrection, cautious, spread, stretched
+from glasses.lookahead.forecast import BAND
+from glasses.loop.correction import CORRECTION, ForecastCorrection, cautious, spread, stretched
 from glasses_lab.campaign.forecasts import AHEAD
 
 _SLACK = 1e-9
@@ -36,13 +37,12 @@ class Gathered(NamedTuple):
     first: np.ndarray  # ``least`` of the same forecast, one step ahead
 
     def corrected(self, stretch: ForecastCorrection) -> Gathered:
-        """[eq:stretch], [eq:idle]; as they are where hyperparameters are known."""
+        """[eq:stretch], [eq:idle], and the band around the mean [eq:order]; as they are where hyperparameters are known."""
         where = self.told, self.spread, self.steps
-        return self._replace(
-            expected=stretched(self.expected, stretch.gain, *where),
-            most=stretched(self.most, stretch.most, *where),
-            least=cautious(self.least, self.first, stretch.idle, self.steps),
-        )
+        expected = stretched(np.maximum(self.expected, 0.0), stretch.gain, *where)
+        most = stretched(np.maximum(self.most, 0.0), stretch.most, *where)
+        least = cautious(self.least, self.first, stretch.idle, self.steps)
+        return self._replace(expected=expected, most=np.maximum(most, expected), least=np.minimum(least, expected))
 
     def at(self, k: int) -> Gathered:
         """Those k steps ahead."""
@@ -111,43 +111,64 @@ def _inside(found: Gathered) -> np.ndarray:
     return (found.realised <= found.most + _SLACK) & (found.realised >= found.least - _SLACK)
 
 
-def fitted_stretch(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough: int = 50) -> ForecastCorrection:
-    """The shares of the correction that fits these forecasts, on a grid of 0.05, from every k > 1 with ``enough`` forecasts.
+def fitted_correction(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enough: int = 50) -> ForecastCorrection:
+    """The correction that fits these forecasts, from every k > 1 with ``enough`` of them.
 
-    A smaller bias makes single forecasts less accurate. So the share of the expected gain is the one with the smallest sum of
-    squared biases of those with which no k has a mean squared error more than a tenth above the model's own. That of the band's
-    optimistic end has the smallest loss of a 90 % quantile, max(0.9 u, -0.1 u) with u = realised - end, in parts of the
-    model's, summed over k; the idle evaluations of its cautious end, of 0 to 20, the smallest loss of a 10 % quantile.
+    a, on a grid of 0.05, has the smallest sum over k of squared biases. The band is fitted by what it holds: m, of 0 to 20, is
+    the smallest with which at no k more than a tenth of the outcomes are below the cautious end, or comes nearest to that; b,
+    on a grid of 0.1, then brings the mean over k of |coverage - 0.8| to its smallest.
     """
     parts = [part for k in ahead if k > 1 and (part := forecasts.at(k)).run.size >= enough]
     if not parts:
         raise ValueError(f"A correction needs {enough} forecasts for some number of evaluations ahead: replay more runs.")
 
-    def missed(part: Gathered) -> np.ndarray:
-        return part.realised - part.expected
-
     def bias(share: float) -> float:
-        return sum(float(np.mean(missed(part.corrected(ForecastCorrection(share, 0.0, 0))))) ** 2 for part in parts)
+        moved = (part.corrected(ForecastCorrection(share, 0.0, 0)) for part in parts)
+        return sum(float(np.mean(part.realised - part.expected)) ** 2 for part in moved)
 
-    def tolerable(share: float) -> bool:
-        return all(
-            np.mean(missed(part.corrected(ForecastCorrection(share, 0.0, 0))) ** 2) <= 1.1 * np.mean(missed(part) ** 2)
-            for part in parts
-        )
+    def below(idle: int) -> float:
+        moved = (part.corrected(ForecastCorrection(0.0, 0.0, idle)) for part in parts)
+        return max(0.1, *(float(np.mean(part.realised < part.least - _SLACK)) for part in moved))
 
-    def quantile_loss(part: Gathered, end: str, level: float) -> float:
-        u = part.realised - getattr(part, end)
-        return float(np.mean(np.maximum(level * u, (level - 1.0) * u)))
+    def missed(share: float, gain: float, idle: int) -> float:
+        moved = (part.corrected(ForecastCorrection(gain, share, idle)) for part in parts)
+        return sum(abs(float(np.mean(_inside(part))) - BAND) for part in moved)
 
-    def lost(stretch: ForecastCorrection, end: str, level: float) -> float:
-        pairs = ((part.corrected(stretch), part) for part in parts)
-        return sum(quantile_loss(new, end, level) / max(quantile_loss(old, end, level), 1e-300) for new, old in pairs)
+    gain = min(np.arange(0.0, 2.0, 0.05).round(2).tolist(), key=bias)
+    idle = min(range(21), key=below)
+    most = min(np.arange(0.0, 6.0, 0.1).round(1).tolist(), key=lambda share: missed(share, gain, idle))
+    return ForecastCorrection(gain, most, idle)
 
-    grid = np.linspace(0.0, 4.0, 81).round(2).tolist()
-    return ForecastCorrection(
-        min(filter(tolerable, grid), key=bias),
-        min(grid, key=lambda share: lost(ForecastCorrection(0.0, share, 0), "most", 0.9)),
-        min(range(21), key=lambda idle: lost(ForecastCorrection(0.0, 0.0, idle), "least", 0.1)),
+
+def halves(replayed: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The runs of every other problem, and those of the rest: one half to fit on, one to judge by."""
+    problems = sorted({run["problem"] for run in replayed})
+    first = set(problems[::2])
+    return [run for run in replayed if run["problem"] in first], [run for run in replayed if run["problem"] not in first]
+
+
+def across_halves(replayed: Sequence[dict[str, Any]]) -> str:
+    """Each half of the problems judged with the correction that fits the other one, as Markdown; and the fit to all of them."""
+    parts, text = halves(replayed), []
+    for fitted, judged in (parts, parts[::-1]):
+        correction, forecasts = fitted_correction(gathered(fitted)), gathered(judged)
+        lines = calibration(forecasts), calibration(forecasts.corrected(correction))
+        text.append(f"Fitted to one half of the problems, {correction}; on the other half:\n\n{calibration_table(*lines)}")
+        text.append(worst(lines[1]))
+    everything = gathered(replayed)
+    correction = fitted_correction(everything)
+    text.append(f"The forecast correction that fits all of these runs is {correction}; in use is {CORRECTION}.")
+    text.append(f"On the runs that it was fitted to: {worst(calibration(everything.corrected(correction)))}")
+    return "\n\n".join(text)
+
+
+def worst(lines: Sequence[Calibration]) -> str:
+    """The largest bias and the range of coverage, over k."""
+    off = max(lines, key=lambda line: abs(line.bias))
+    held = [line.coverage for line in lines]
+    return (
+        f"Largest bias {off.bias:+.3f} ± {off.error:.3f}, {off.steps} evaluations ahead; the band holds {min(held):.0%} to "
+        f"{max(held):.0%}."
     )
 
 

@@ -21,11 +21,14 @@ from glasses_lab.campaign.store import read_records
 from glasses_lab.campaign.suite import Task
 from glasses_lab.problems import get
 
-AHEAD = (1, 2, 3, 5, 8, 10, 15, 20, 30, 50)
+AHEAD = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40, 45, 50)
 
 
 def forecast_run(record: dict[str, Any], moments: Sequence[float] | None = None) -> dict[str, Any]:
-    """The forecasts of one stored run: before every evaluation, or at these parts of its evaluations (0 is the first)."""
+    """The forecasts of one stored run: before every evaluation, or at these parts of its evaluations (0 is the first).
+
+    Moments at which a user would get no forecast, with fewer than d + 2 values, are left out.
+    """
     n, total = record["initial"], record["evaluations"]
     when = range(total) if moments is None else sorted({min(total - 1, round(part * total)) for part in moments})
     X, y = np.array(record["x"]), np.array(record["y"])
@@ -33,6 +36,8 @@ def forecast_run(record: dict[str, Any], moments: Sequence[float] | None = None)
     found = []
     for done in when:
         m = n + done
+        if m < problem.d + 2:
+            continue
         optimizer = Optimizer(
             problem.bounds,
             budget=n + total,
@@ -64,11 +69,14 @@ def forecast_run(record: dict[str, Any], moments: Sequence[float] | None = None)
     return {**{name: record[name] for name in kept}, "forecasts": found, "error": None}
 
 
-def replay(task: Task, results: Path, *, peer: bool = False) -> dict[str, Any]:
-    """``forecast_run`` of the stored run of a task; or, with ``peer``, where Optuna's terminators would have stopped it."""
+def replay(task: Task, results: Path, *, moments: int | None = None, peer: bool = False) -> dict[str, Any]:
+    """``forecast_run`` of the stored run of a task, at so many moments or before every evaluation.
+
+    With ``peer``: where Optuna's terminators would have stopped it.
+    """
     record = _records(results)[task.key]
     if not peer:
-        return forecast_run(record)
+        return forecast_run(record, None if moments is None else [i / moments for i in range(moments)])
     from glasses_lab.campaign.peers import terminator
 
     return terminator(record)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from glasses.loop.correction import CORRECTION
+from glasses.loop.limits import in_order
 from glasses.loop.result import Forecast
 from glasses_lab.campaign.measures import gap
 from glasses_lab.campaign.statistics import estimate
@@ -60,14 +61,13 @@ def by_no_gain(share: float) -> Rule:
 
 def corrected(run: dict[str, Any], forecast: dict[str, Any]) -> dict[str, Any]:
     """The forecast that a user would have seen."""
-    if run["protocol"] == "known":
-        return forecast
-    arrays = {name: np.array(forecast[name]) for name in ("expected", "low", "high", "open_loop")}
-    raw = Forecast(
-        best=forecast["best"], clairvoyant=forecast["clairvoyant"], evaluations=np.array(forecast["steps"]), **arrays
-    )
-    seen = CORRECTION.applied(raw, run["y"][: run["initial"] + forecast["done"]])
-    return forecast | {name: getattr(seen, name) for name in (*arrays, "clairvoyant")}
+    names = ("expected", "low", "high", "open_loop")
+    expected, low, high, open_loop, steps = (np.array(forecast[name]) for name in (*names, "steps"))
+    seen = Forecast(forecast["best"], expected, low, high, open_loop, forecast["clairvoyant"], steps)
+    if run["protocol"] != "known":
+        seen = CORRECTION.applied(seen, run["y"][: run["initial"] + forecast["done"]])
+    seen = in_order(seen)
+    return forecast | {name: getattr(seen, name) for name in (*names, "clairvoyant")}
 
 
 def used(run: dict[str, Any], rule: Rule) -> int:
