@@ -28,13 +28,13 @@ def forecast_run(record: dict[str, Any], moments: Sequence[float] | None = None)
     """The forecasts of one stored run: before every evaluation, or at these parts of its evaluations (0 is the first)."""
     n, total = record["initial"], record["evaluations"]
     when = range(total) if moments is None else sorted({min(total - 1, round(part * total)) for part in moments})
-    X, y = np.array(record["x"]), np.array(record["y"])
+    X, y = record["x"], np.array(record["y"])
     problem = get(record["problem"], seed=record["seed"])
     found = []
     for done in when:
         m = n + done
         optimizer = Optimizer(
-            problem.bounds,
+            problem.search_space,
             budget=n + total,
             n_initial=n,
             x0=X[:m],
