@@ -9,6 +9,7 @@ from scipy.stats import wilcoxon
 from glasses_lab.campaign.decades import below_best_known, decades, duels, floor_of, function_of, ranks
 from glasses_lab.campaign.decades_tables import decades_tables, functions, summary
 from glasses_lab.campaign.measures import Row, measure, read_rows, write_rows
+from glasses_lab.cli import main
 
 
 def row(problem="BBOB-1-d2-i1", method="el", seed=0, left=0.1, first=10.0, **other):
@@ -108,3 +109,27 @@ def test_tables():
     low = [*rows, row("lab-alkox", "el", left=-0.1), row("lab-alkox", "default", left=0.1)]
     assert below_best_known(low) == ["lab-alkox"]
     assert "Runs found lower values than the best known of lab-alkox" in decades_tables(low, families)
+
+
+SUITE = """name = "few"
+methods = ["random", "sobol"]
+initial = 3
+evaluations = 4
+seeds = 1
+
+[[runs]]
+family = "round"
+problems = ["BBOB-{1..2}-d2-i{1,3}"]
+"""
+
+
+def test_the_command_prints_them(tmp_path, capsys):
+    (tmp_path / "few.toml").write_text(SUITE)
+    both = [str(tmp_path / "few.toml"), "--results", str(tmp_path / "few.jsonl")]
+    assert main(["campaign", "run", *both, "--jobs", "1"]) == 0
+    capsys.readouterr()
+    assert main(["campaign", "table", *both]) == 0
+    printed = capsys.readouterr().out
+    assert "few: 8 of 8 runs" in printed
+    assert "| rank, round |" in printed
+    assert [line.split(" | ")[0] for line in printed.splitlines() if line.startswith("| BBOB")] == ["| BBOB-1", "| BBOB-2"]
