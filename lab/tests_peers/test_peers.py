@@ -1,14 +1,17 @@
 """The peers play whole games, in their own environment: ``make test-peers``."""
 
+import json
+
 import numpy as np
 import pytest
 
+from glasses import Choice, Float, Int
 from glasses_lab.campaign.methods import METHODS, Start
 from glasses_lab.campaign.peers import PEERS, terminator
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.campaign.run import run
 from glasses_lab.campaign.suite import Task
-from glasses_lab.problems import Problem, get
+from glasses_lab.problems import Problem, get, mixed
 
 NAMES = [name for name, method in METHODS.items() if method.needs]
 
@@ -43,6 +46,46 @@ def test_peers_minimise(name):
     assert best < 0.3
     recommended = player.recommend()
     assert recommended is None or bowl(recommended) < 0.3
+
+
+PARAMETERS = {
+    "rate": Float(1e-4, 1.0, log=True),
+    "layers": Int(1, 4),
+    "units": Int(4, 256, log=True),
+    "drop": Float(0.0, 0.55, step=0.1),
+    "kind": Choice(["a", "b", "c"]),
+}
+
+
+def cost(x):
+    kind = {"a": 0.5, "b": 0.0, "c": 1.0}[x["kind"]]
+    return (np.log10(x["rate"]) + 2) ** 2 + (x["layers"] - 3) ** 2 + np.log2(x["units"] / 32) ** 2 + x["drop"] + kind
+
+
+@pytest.mark.parametrize("name", ["botorch-logei", "botorch-logei-exact", "optuna-gp", "optuna-tpe"])
+def test_whole_numbers_and_choices(name):
+    """Points that can be run, none of them twice, and better ones than the design has."""
+    oven = mixed("oven", cost, PARAMETERS, 0.0, [])
+    X = oven.from_unit(np.random.default_rng(4).random((8, 5)))
+    y = np.array([oven(x) for x in X])
+    player = PEERS[name](Start(oven, PROTOCOLS["fair"], X, y, 18, 0))
+    asked = []
+    for _ in range(10):
+        x = player.ask()
+        assert oven.point(x) == x
+        asked.append(x)
+        player.tell(x, oven(x))
+    assert len({json.dumps(x) for x in [*X, *asked]}) == 18
+    assert min(map(oven, asked)) < y.min()
+    recommended = player.recommend()
+    assert recommended is None or oven(recommended) < y.min()
+
+
+def test_rules_for_boxes_say_so():
+    oven = mixed("oven", cost, PARAMETERS, 0.0, [])
+    X = oven.from_unit(np.random.default_rng(4).random((3, 5)))
+    with pytest.raises(ValueError, match="oven has parameters, which of BoTorch's rules only LogEI takes"):
+        PEERS["botorch-tree-2"](Start(oven, PROTOCOLS["fair"], X, np.zeros(3), 9, 0))
 
 
 def test_the_terminator_of_optuna_judges_a_stored_run():

@@ -2,8 +2,10 @@
 
 import pytest
 
-from glasses_lab.campaign.suite import read_suite, suites
+from glasses_lab.campaign.suite import expanded, read_suite, suites
 from glasses_lab.problems import NINE, PAPER, get
+from glasses_lab.problems.laboratory import LABORATORY
+from glasses_lab.problems.tuning import TUNING
 
 GOOD = """name = "mine"
 methods = ["el", "random"]
@@ -103,7 +105,8 @@ def test_files_that_are_no_suites(tmp_path):
 
 
 def test_the_suites_of_the_library():
-    assert suites() == ["development", "fair", "forecasts", "nine", "protocol", "samples"]
+    elsewhere = ["bbob", "bbob-10", "bbob-last", "laboratory", "tuning"]
+    assert suites() == sorted(["development", "fair", "forecasts", "nine", "protocol", "samples", *elsewhere])
     fair = read_suite("fair").tasks
     rows = {task.problem.removesuffix("-shifted") for task in fair}
     assert rows >= set(PAPER) - {"Alpine2-10"}
@@ -119,3 +122,30 @@ def test_the_suites_of_the_library():
     samples = read_suite("samples").tasks
     assert {get(task.problem).d for task in samples} == {1, 2}
     assert len({task.seed for task in samples}) >= 200
+
+
+def test_braces_stand_for_names(tmp_path):
+    assert expanded("BBOB-{1..3}-d{2,5}-i1") == [f"BBOB-{f}-d{d}-i1" for f in (1, 2, 3) for d in (2, 5)]
+    assert expanded("Branin") == ["Branin"]
+    text = GOOD.replace('["SinCos", "Branin"]', '["Ackley-{2,3}"]\nfamily = "round"')
+    suite = read_suite(written(tmp_path, text))
+    assert {task.problem for task in suite.tasks} == {"Ackley-2", "Ackley-3", "GP-SE-2-0.2"}
+    assert suite.families == {"Ackley-2": "round", "Ackley-3": "round"}
+    with pytest.raises(ValueError, match=r"line 7, key 'problems': There is no problem 'Brannin'"):
+        read_suite(written(tmp_path, GOOD.replace('"Branin"', '"{Brannin,Branin}"')))
+
+
+def test_the_suites_from_elsewhere():
+    bbob, last = read_suite("bbob"), read_suite("bbob-last")
+    assert {task.problem for task in bbob.tasks} == {
+        f"BBOB-{f}-d{d}-i{i}" for f in range(1, 25) for d in (2, 3, 5) for i in (1, 2, 3)
+    }
+    assert {(task.initial, task.evaluations) for task in bbob.tasks} == {(5, 20), (5, 30), (5, 50)}
+    assert {task.problem[-2:] for task in last.tasks} == {"i4", "i5"}
+    assert {task.evaluations for task in read_suite("bbob-10").tasks} == {100}
+    assert {task.problem for task in read_suite("tuning").tasks} == set(TUNING)
+    assert {task.problem for task in read_suite("laboratory").tasks} == set(LABORATORY)
+    for name in ("bbob", "bbob-10", "bbob-last", "tuning", "laboratory"):
+        assert {"el", "default", "two-stage", "botorch-logei-exact", "optuna-gp", "optuna-tpe", "random"} <= set(
+            read_suite(name).methods()
+        )

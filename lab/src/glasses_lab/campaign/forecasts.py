@@ -31,7 +31,7 @@ def forecast_run(record: dict[str, Any], moments: Sequence[float] | None = None)
     """
     n, total = record["initial"], record["evaluations"]
     when = range(total) if moments is None else sorted({min(total - 1, round(part * total)) for part in moments})
-    X, y = np.array(record["x"]), np.array(record["y"])
+    X, y = record["x"], np.array(record["y"])
     problem = get(record["problem"], seed=record["seed"])
     found = []
     for done in when:
@@ -39,7 +39,7 @@ def forecast_run(record: dict[str, Any], moments: Sequence[float] | None = None)
         if m < problem.d + 2:
             continue
         optimizer = Optimizer(
-            problem.bounds,
+            problem.search_space,
             budget=n + total,
             n_initial=n,
             x0=X[:m],

@@ -1,7 +1,8 @@
 """The methods that can be compared: ours from the engine, two that do not learn, and the peers (loaded on demand).
 
 A method starts from the initial evaluations. Then ``ask`` gives a point and ``tell`` takes its value; at the end ``recommend``
-gives its estimate of the minimiser (None: the best observation).
+gives its estimate of the minimiser (None: the best observation). A point is an array, or a dict by name where the problem has
+parameters: whole numbers and choices are then values that can be run.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 from typing import Protocol as Interface
 
 import numpy as np
@@ -21,19 +23,21 @@ from glasses.lookahead.myopic import ExpectedLoss, LowerConfidenceBound, Probabi
 from glasses.lookahead.oracles import ThompsonPaths
 from glasses.lookahead.rollout import Rollout
 from glasses.loop.optimizer import Optimizer
+from glasses.presets import DEFAULT
 from glasses.search.decision import Search
+from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses_lab.campaign.binoculars import Binoculars
 from glasses_lab.campaign.protocols import Protocol
-from glasses_lab.problems import Problem
+from glasses_lab.problems import Point, Problem
 
 
 @dataclass(frozen=True)
 class Start:
     """What every method is given: the box, the same initial evaluations, what may be spent in all, and a seed."""
 
-    problem: Problem  # for its name and box; values come through tell
+    problem: Problem  # for its name and its box or parameters; values come through tell
     protocol: Protocol
-    X: np.ndarray
+    X: Any  # (n, d), or a list of n dicts
     y: np.ndarray
     budget: int
     seed: int
@@ -42,22 +46,29 @@ class Start:
 class Player(Interface):
     """One method in the middle of one run."""
 
-    def ask(self) -> np.ndarray: ...
+    def ask(self) -> Point: ...
 
-    def tell(self, x: np.ndarray, y: float) -> None: ...
+    def tell(self, x: Point, y: float) -> None: ...
 
-    def recommend(self) -> np.ndarray | None: ...
+    def recommend(self) -> Point | None: ...
 
 
 class Ours:
     """An optimiser of this library."""
 
     def __init__(
-        self, start: Start, loss: Loss, *, samples: int = 0, guarded: bool = False, search: Search | None = None
+        self,
+        start: Start,
+        loss: Loss,
+        *,
+        samples: int = 0,
+        guarded: bool = False,
+        search: Search | None = None,
+        model: GaussianProcess | None = None,
     ) -> None:
-        model, usual = start.protocol.model(start.problem), start.protocol.search
+        model, usual = model or start.protocol.model(start.problem), start.protocol.search
         self.optimizer = Optimizer(
-            start.problem.bounds,
+            start.problem.search_space,
             budget=start.budget,
             n_initial=len(start.y),
             x0=start.X,
@@ -68,13 +79,13 @@ class Ours:
             seed=start.seed,
         )
 
-    def ask(self) -> np.ndarray:
+    def ask(self) -> Point:
         return self.optimizer.ask()
 
-    def tell(self, x: np.ndarray, y: float) -> None:
+    def tell(self, x: Point, y: float) -> None:
         self.optimizer.tell(x, y)
 
-    def recommend(self) -> np.ndarray | None:
+    def recommend(self) -> Point | None:
         return self.optimizer.result().recommended.x
 
 
@@ -84,14 +95,20 @@ class Blind:
     def __init__(self, start: Start, points: np.ndarray) -> None:
         self.rest = iter(start.problem.from_unit(points))
 
-    def ask(self) -> np.ndarray:
+    def ask(self) -> Point:
         return next(self.rest)
 
-    def tell(self, x: np.ndarray, y: float) -> None:
+    def tell(self, x: Point, y: float) -> None:
         pass
 
-    def recommend(self) -> np.ndarray | None:
+    def recommend(self) -> Point | None:
         return None
+
+
+def _default(start: Start) -> Player:
+    """What ``minimize`` does unless told otherwise; told that evaluations are exact where they are."""
+    model = DEFAULT.model if start.protocol.noise_sd else replace(DEFAULT.model, noise=0.0)
+    return Ours(start, DEFAULT.loss, model=model, search=DEFAULT.search)
 
 
 def _random(start: Start) -> Player:
@@ -131,6 +148,7 @@ def _peer(name: str) -> Callable[[Start], Player]:
 
 _BOTORCH, _OPTUNA = ("torch", "botorch"), ("optuna",)
 METHODS = {
+    "default": Method(_default, "default"),
     "mpi": Method(lambda start: Ours(start, ProbabilityOfImprovement()), "MPI"),
     "lcb": Method(lambda start: Ours(start, LowerConfidenceBound()), "GP-LCB"),
     "el": Method(lambda start: Ours(start, ExpectedLoss()), "EL"),

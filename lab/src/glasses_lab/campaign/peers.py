@@ -2,23 +2,31 @@
 
 Each decision fits the peer's own model from scratch to all evaluations so far, on the unit cube. Restarts and raw samples
 are those of BoTorch's tutorials.
+
+Where a problem has parameters, Optuna is given the same ones as its distributions. BoTorch sees them ``one_hot``: LogEI is
+maximised over the cube from all its restarts, each result is moved to a point that can be run (whole numbers rounded, of a
+choice the largest column), and of those the one with the highest LogEI is taken. The recommendation is found in the same way.
+BoTorch's other rules are for boxes.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from glasses.space.parameters import Choice, Float, Int, Parameter
 from glasses_lab.campaign.methods import Player, Start
-from glasses_lab.problems import get
+from glasses_lab.campaign.one_hot import OneHot
+from glasses_lab.problems import Point, Problem, get
 
 SEARCH: dict[str, Any] = {"num_restarts": 10, "raw_samples": 512}
 BINOCULARS_BATCH = 12
 TREES = {2: [5], 3: [5, 3], 4: [5, 3, 1]}  # fantasies per step
+Rounding = Callable[[np.ndarray], np.ndarray]
 
 
 def botorch_model(X: np.ndarray, y: np.ndarray, exact: bool) -> tuple[Any, Any, float]:
@@ -41,14 +49,25 @@ def botorch_model(X: np.ndarray, y: np.ndarray, exact: bool) -> tuple[Any, Any, 
     return model, torch.stack([torch.zeros(d), torch.ones(d)]).double(), float(outputs.max())
 
 
-def logei(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarray:
-    """The next point by LogEI."""
-    from botorch.acquisition import LogExpectedImprovement
+def maximised(acquisition: Any, bounds: Any, rounded: Rounding | None = None) -> np.ndarray:
+    """The point with the highest value; with ``rounded``, the best of what the restarts become by rounding."""
+    import torch
     from botorch.optim import optimize_acqf
 
-    model, bounds, best = botorch_model(X, y, exact)
-    found = optimize_acqf(LogExpectedImprovement(model, best), bounds, q=1, **SEARCH)[0]
+    def moved(candidates: Any) -> Any:
+        flat = candidates.detach().reshape(-1, bounds.shape[1]).numpy()
+        return torch.as_tensor(flat if rounded is None else rounded(flat)).reshape(candidates.shape)
+
+    found = optimize_acqf(acquisition, bounds, q=1, post_processing_func=None if rounded is None else moved, **SEARCH)[0]
     return found[0].numpy()
+
+
+def logei(X: np.ndarray, y: np.ndarray, left: int, exact: bool, rounded: Rounding | None = None) -> np.ndarray:
+    """The next point by LogEI."""
+    from botorch.acquisition import LogExpectedImprovement
+
+    model, bounds, best = botorch_model(X, y, exact)
+    return maximised(LogExpectedImprovement(model, best), bounds, rounded)
 
 
 def tree(X: np.ndarray, y: np.ndarray, left: int, exact: bool, steps: int) -> np.ndarray:
@@ -98,36 +117,63 @@ def binoculars(X: np.ndarray, y: np.ndarray, left: int, exact: bool) -> np.ndarr
 class Botorch:
     """A decision rule of BoTorch, fitted anew before every decision."""
 
-    def __init__(self, start: Start, decide: Callable[[np.ndarray, np.ndarray, int, bool], np.ndarray], exact: bool) -> None:
-        self.problem, self.decide, self.exact, self.budget, self.seed = start.problem, decide, exact, start.budget, start.seed
-        self.low, high = np.array(start.problem.bounds).T
-        self.side = high - self.low
-        self.X, self.y = [(x - self.low) / self.side for x in start.X], list(start.y)
+    def __init__(self, start: Start, decide: Callable[..., np.ndarray], exact: bool) -> None:
+        self.decide, self.exact, self.budget, self.seed = decide, exact, start.budget, start.seed
+        self.rounded: Rounding | None = None
+        self.encoding = OneHot(start.problem)
+        if start.problem.parameters is not None:
+            if decide is not logei:
+                raise ValueError(f"{start.problem.name} has parameters, which of BoTorch's rules only LogEI takes: use a box.")
+            self.rounded = self.encoding.rounded
+            self.decide = partial(logei, rounded=self.rounded)
+        self.X, self.y = [self.encoding.encode(x) for x in start.X], list(start.y)
 
-    def ask(self) -> np.ndarray:
+    def ask(self) -> Point:
         import torch
 
         torch.manual_seed(self.seed + len(self.y))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             unit = self.decide(np.array(self.X), np.array(self.y), self.budget - len(self.y), self.exact)
-        return self.problem.from_unit(np.clip(unit, 0.0, 1.0))
+        return self.encoding.decode(unit)
 
-    def tell(self, x: np.ndarray, y: float) -> None:
-        self.X.append((x - self.low) / self.side)
+    def tell(self, x: Point, y: float) -> None:
+        self.X.append(self.encoding.encode(x))
         self.y.append(y)
 
-    def recommend(self) -> np.ndarray | None:
+    def recommend(self) -> Point | None:
         import torch
         from botorch.acquisition import PosteriorMean
-        from botorch.optim import optimize_acqf
 
         torch.manual_seed(self.seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model, bounds, _ = botorch_model(np.array(self.X), np.array(self.y), self.exact)
-            unit = optimize_acqf(PosteriorMean(model), bounds, q=1, **SEARCH)[0][0].numpy()
-        return self.problem.from_unit(np.clip(unit, 0.0, 1.0))
+            unit = maximised(PosteriorMean(model), bounds, self.rounded)
+        return self.encoding.decode(unit)
+
+
+def distributions(problem: Problem) -> dict[str, Any]:
+    """A box or parameters as Optuna calls them; the coordinates of a box are x0, x1, ..."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    def of(parameter: Parameter) -> Any:
+        match parameter:
+            case Choice():
+                return CategoricalDistribution(parameter.values)
+            case Int():
+                return IntDistribution(parameter.low, parameter.top, log=parameter.log, step=parameter.step or 1)
+            case Float():
+                return FloatDistribution(parameter.low, parameter.top, log=parameter.log, step=parameter.step)
+
+    if problem.parameters is None:
+        return {f"x{i}": FloatDistribution(*pair) for i, pair in enumerate(problem.bounds)}
+    return {name: of(parameter) for name, parameter in problem.parameters.items()}
+
+
+def params(box: dict[str, Any], x: Point) -> dict[str, Any]:
+    """A point by the names of its distributions."""
+    return dict(x) if isinstance(x, Mapping) else dict(zip(box, map(float, x), strict=True))
 
 
 class Optuna:
@@ -140,23 +186,22 @@ class Optuna:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.study = optuna.create_study(sampler=sampler(optuna.samplers, start.seed))
-        self.box: dict[str, Any] = {
-            f"x{i}": optuna.distributions.FloatDistribution(*pair) for i, pair in enumerate(start.problem.bounds)
-        }
+        self.box, self.named = distributions(start.problem), start.problem.parameters is not None
         for x, y in zip(start.X, start.y, strict=True):
-            params = dict(zip(self.box, x.tolist(), strict=True))
-            self.study.add_trial(optuna.trial.create_trial(params=params, distributions=self.box, value=float(y)))
+            told = optuna.trial.create_trial(params=params(self.box, x), distributions=self.box, value=float(y))
+            self.study.add_trial(told)
 
-    def ask(self) -> np.ndarray:
+    def ask(self) -> Point:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.trial = self.study.ask(self.box)
-        return np.array([self.trial.params[name] for name in self.box])
+        point = {name: self.trial.params[name] for name in self.box}
+        return point if self.named else np.array([*point.values()])
 
-    def tell(self, x: np.ndarray, y: float) -> None:
+    def tell(self, x: Point, y: float) -> None:
         self.study.tell(self.trial, y)
 
-    def recommend(self) -> np.ndarray | None:
+    def recommend(self) -> Point | None:
         return None
 
 
@@ -195,8 +240,7 @@ def terminator(record: dict[str, Any]) -> dict[str, Any]:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     exact = record["true"] is None
-    problem, n = get(record["problem"], seed=record["seed"]), record["initial"]
-    box: dict[str, Any] = {f"x{i}": optuna.distributions.FloatDistribution(*side) for i, side in enumerate(problem.bounds)}
+    box, n = distributions(get(record["problem"], seed=record["seed"])), record["initial"]
     kept = {"key": record["key"], "evaluations": record["evaluations"], "error": None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -209,7 +253,7 @@ def terminator(record: dict[str, Any]) -> dict[str, Any]:
         used = dict.fromkeys(judges, record["evaluations"])
         study = optuna.create_study()
         for m, (x, y) in enumerate(zip(record["x"], record["y"], strict=True), start=1):
-            study.add_trial(optuna.create_trial(params=dict(zip(box, x, strict=True)), distributions=box, value=y))
+            study.add_trial(optuna.create_trial(params=params(box, x), distributions=box, value=y))
             for name in [name for name, judge in judges.items() if m >= n and judge.should_terminate(study)]:
                 used[name] = m - n
                 del judges[name]

@@ -16,6 +16,7 @@ import os
 import platform
 import time
 import traceback
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -25,7 +26,7 @@ from glasses import __version__
 from glasses_lab.campaign.methods import METHODS, Start
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.campaign.suite import Task
-from glasses_lab.problems import get, noisy
+from glasses_lab.problems import Point, get, noisy
 
 
 def run(task: Task) -> dict[str, Any]:
@@ -41,11 +42,12 @@ def run(task: Task) -> dict[str, Any]:
     recommended, error = None, None
     begun = time.time()
     try:
-        start = Start(problem, protocol, np.array(X), np.array(y), task.initial + task.evaluations, seed)
+        given = X if problem.parameters is not None else np.array(X)
+        start = Start(problem, protocol, given, np.array(y), task.initial + task.evaluations, seed)
         player = method.start(start)
         for _ in range(task.evaluations):
             clock = time.process_time()
-            x = np.asarray(player.ask(), dtype=float)
+            x = problem.point(player.ask())
             seconds.append(time.process_time() - clock)
             value = problem(x)
             X.append(x)
@@ -66,10 +68,10 @@ def run(task: Task) -> dict[str, Any]:
         "initial": task.initial,
         "evaluations": task.evaluations,
         "minimum": problem.minimum,
-        "x": [x.tolist() for x in X],
+        "x": [_plain(x) for x in X],
         "y": y,
         "true": [problem.true(x) for x in X] if protocol.noise_sd else None,  # None: y is the true value
-        "recommended": None if recommended is None else recommended.tolist(),
+        "recommended": None if recommended is None else _plain(problem.point(recommended)),
         "recommended_true": None if recommended is None else problem.true(recommended),
         "seconds": [round(s, 6) for s in seconds],  # CPU seconds of each decision
         "error": error,
@@ -78,11 +80,30 @@ def run(task: Task) -> dict[str, Any]:
     }
 
 
-def initial_design(task: Task) -> np.ndarray:
-    """Uniform points in the box; the same for every method and protocol."""
+def initial_design(task: Task) -> Any:
+    """Uniform points in the box; the same for every method and protocol.
+
+    Where a problem has parameters, uniform in the unit cube and then decoded, no point twice: a list of dicts.
+    """
     problem = get(task.problem, seed=task.seed)
     rng = np.random.default_rng([_seed(task.problem, task.seed), 0x696E6974])
-    return problem.from_unit(rng.random((task.initial, problem.d)))
+    if problem.parameters is None:
+        return problem.from_unit(rng.random((task.initial, problem.d)))
+    if task.initial > problem.space.size:
+        raise ValueError(
+            f"{task.problem} has {problem.space.size:.0f} configurations and cannot start with {task.initial} different ones: "
+            "lower initial."
+        )
+    found: dict[bytes, Point] = {}
+    while len(found) < task.initial:
+        raw = problem.space.from_unit(rng.random(problem.d))
+        found.setdefault(raw.tobytes(), problem.space.form(raw))
+    return list(found.values())
+
+
+def _plain(x: Point) -> Any:
+    """A point as JSON holds it."""
+    return dict(x) if isinstance(x, Mapping) else x.tolist()
 
 
 def _seed(problem: str, seed: int) -> int:

@@ -1,17 +1,25 @@
 """A test problem: a function, its box, its known minimum, and the wrappers that change one of them.
 
 A wrapper takes a problem and returns a problem, so they compose: ``noisy(shifted(get("Ackley-5")), 0.1, seed=3)``.
+
+A point is an array of d numbers, or, where a problem has ``parameters`` (``glasses.Float``, ``Int`` and ``Choice`` by name), a
+dict from name to value. ``bounds`` and ``minimizers`` are then in raw numbers: of a choice the position of its value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-Function = Callable[[np.ndarray], float]
+from glasses.space.parameters import Parameter
+from glasses.space.space import Space
+
+Function = Callable[[Any], float]
+Point = Any  # an array of d numbers, or a dict of values by name
 
 
 @dataclass(frozen=True)
@@ -24,26 +32,57 @@ class Problem:
     minimum: float  # of the true function over the box
     minimizers: np.ndarray  # (k, d): every known one
     noise: Callable[[], float] | None = None
+    parameters: Mapping[str, Parameter] | None = None  # where given, a point is a dict with these names
 
     @property
     def d(self) -> int:
         return len(self.bounds)
 
-    def true(self, x: Any) -> float:
-        """The value at x, an array of d numbers, without noise."""
-        point = np.asarray(x, dtype=float)
-        if point.shape != (self.d,):
-            raise ValueError(f"{self.name} takes {self.d} numbers, got an array of shape {point.shape}.")
-        return float(self.function(point))
+    @property
+    def search_space(self) -> Any:
+        """What ``glasses.Optimizer`` takes as its bounds."""
+        return self.bounds if self.parameters is None else dict(self.parameters)
 
-    def __call__(self, x: Any) -> float:
+    @cached_property
+    def space(self) -> Space:
+        """The box or the parameters as the engine sees them."""
+        return Space(self.search_space)
+
+    def point(self, x: Point) -> Point:
+        """x as it is evaluated and kept: an array of floats, or a dict of plain values in the order of the parameters."""
+        if self.parameters is not None:
+            if not isinstance(x, Mapping):
+                raise ValueError(f"{self.name} takes a dict of {', '.join(self.parameters)}, got {x!r}.")
+            return self.space.form(self.space.read(x)[0][0])
+        array = np.asarray(x, dtype=float)
+        if array.shape != (self.d,):
+            raise ValueError(f"{self.name} takes {self.d} numbers, got an array of shape {array.shape}.")
+        return array
+
+    def true(self, x: Point) -> float:
+        """The value at x without noise."""
+        return float(self.function(self.point(x)))
+
+    def __call__(self, x: Point) -> float:
         value = self.true(x)
         return value if self.noise is None else value + self.noise()
 
-    def from_unit(self, unit: np.ndarray) -> np.ndarray:
-        """Points of the unit cube in the box."""
-        low, high = np.array(self.bounds).T
-        return low + np.asarray(unit) * (high - low)
+    def from_unit(self, unit: np.ndarray) -> Any:
+        """Points of the unit cube in the box; with parameters a dict, or a list of them for several."""
+        if self.parameters is None:
+            low, high = np.array(self.bounds).T
+            return low + np.asarray(unit) * (high - low)
+        raw = self.space.from_unit(np.asarray(unit))
+        return self.space.form(raw) if raw.ndim == 1 else [self.space.form(row) for row in raw]
+
+    def to_unit(self, x: Any) -> np.ndarray:
+        """A point, or several, in the unit cube; a step, a whole number or a choice at the centre of its cell."""
+        if self.parameters is None:
+            low, high = np.array(self.bounds).T
+            return (np.asarray(x, dtype=float) - low) / (high - low)
+        raw, single = self.space.read(x)
+        unit = self.space.to_unit(raw)
+        return unit[0] if single else unit
 
     @property
     def optimum_at_centre(self) -> bool:
@@ -51,6 +90,16 @@ class Problem:
         low, high = np.array(self.bounds).T
         distance = np.abs(self.minimizers - (low + high) / 2) / (high - low)
         return bool(np.any(np.max(distance, axis=1) < 1e-3))
+
+
+def mixed(
+    name: str, function: Function, parameters: Mapping[str, Parameter], minimum: float, minimizers: Sequence[Mapping[str, Any]]
+) -> Problem:
+    """A problem whose points are dicts; ``function`` takes one."""
+    space = Space(dict(parameters))
+    rows = [space.read(each)[0][0] for each in minimizers]
+    bounds = tuple(zip(space.lower.tolist(), space.upper.tolist(), strict=True))
+    return Problem(name, function, bounds, minimum, np.array(rows).reshape(-1, space.d), parameters=dict(parameters))
 
 
 def noisy(problem: Problem, sd: float, *, seed: int) -> Problem:
@@ -67,6 +116,8 @@ def shifted(problem: Problem, by: Sequence[float] | None = None) -> Problem:
     Only for functions that are defined everywhere and whose minimum over the box is global: the minimisers must stay
     inside. The default moves coordinate i by between a tenth and a fifth of the side, to alternating sides.
     """
+    if problem.parameters is not None:
+        raise ValueError(f"{problem.name} has parameters and no box that could be moved: use it as it is.")
     k = np.arange(problem.d)
     part = (0.1 + 0.1 * (((k + 1) * 0.6180339887498949) % 1)) * (-1.0) ** k if by is None else np.asarray(by, dtype=float)
     if part.shape != (problem.d,):
