@@ -7,7 +7,8 @@ import pytest
 
 from glasses import Choice, Float, Int
 from glasses_lab.campaign.methods import METHODS, Start
-from glasses_lab.campaign.peers import PEERS, terminator
+from glasses_lab.campaign.peers import PEERS
+from glasses_lab.campaign.peers.optuna import terminator
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.campaign.run import run
 from glasses_lab.campaign.suite import Task

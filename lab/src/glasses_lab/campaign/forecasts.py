@@ -69,7 +69,7 @@ def replay(task: Task, results: Path, *, peer: bool = False) -> dict[str, Any]:
     record = _records(results)[task.key]
     if not peer:
         return forecast_run(record)
-    from glasses_lab.campaign.peers import terminator
+    from glasses_lab.campaign.peers.optuna import terminator
 
     return terminator(record)
 

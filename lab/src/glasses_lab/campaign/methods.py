@@ -42,6 +42,11 @@ class Start:
     budget: int
     seed: int
 
+    @property
+    def exact(self) -> bool:
+        """Whether evaluations are without noise, which our methods are told, and so the peers."""
+        return self.protocol.noise_sd == 0
+
 
 class Player(Interface):
     """One method in the middle of one run."""
