@@ -128,11 +128,12 @@ def _sobol(start: Start) -> Player:
 
 @dataclass(frozen=True)
 class Method:
-    """How to start it, what it is called in tables, and the libraries it needs beyond the core."""
+    """How to start it, what it is called in tables, the libraries it needs beyond the core, and the target of make for them."""
 
     start: Callable[[Start], Player]
     title: str
     needs: tuple[str, ...] = ()
+    environment: str = "peers"
 
     def missing(self) -> list[str]:
         return [library for library in self.needs if importlib.util.find_spec(library) is None]
@@ -181,4 +182,7 @@ METHODS = {
     "botorch-binoculars": Method(_peer("botorch-binoculars"), "BINOCULARS, BoTorch", _BOTORCH),
     "optuna-gp": Method(_peer("optuna-gp"), "Optuna GPSampler", (*_OPTUNA, "torch")),
     "optuna-tpe": Method(_peer("optuna-tpe"), "Optuna TPE", _OPTUNA),
+    "hebo": Method(_peer("hebo"), "HEBO", ("hebo",), "peers-hebo"),
+    "smac": Method(_peer("smac"), "SMAC3, black box", ("smac",), "peers-smac"),
+    "vizier": Method(_peer("vizier"), "Vizier GP bandit", ("vizier",), "peers-vizier"),
 }

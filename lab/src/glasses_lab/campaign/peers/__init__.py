@@ -3,6 +3,12 @@
 from collections.abc import Callable
 
 from glasses_lab.campaign.methods import Player, Start
-from glasses_lab.campaign.peers import botorch, optuna
+from glasses_lab.campaign.peers import botorch, hebo, optuna, smac, vizier
 
-PEERS: dict[str, Callable[[Start], Player]] = {**botorch.PEERS, **optuna.PEERS}
+PEERS: dict[str, Callable[[Start], Player]] = {
+    **botorch.PEERS,
+    **optuna.PEERS,
+    **hebo.PEERS,
+    **smac.PEERS,
+    **vizier.PEERS,
+}
