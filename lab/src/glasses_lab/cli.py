@@ -16,6 +16,7 @@ from glasses.cli import run_command
 if TYPE_CHECKING:
     from glasses_lab.campaign.suite import Suite, Task
 
+SUITES = ("fair", "nine", "samples", "protocol", "development", "bbob", "bbob-10", "bbob-last", "tuning", "laboratory")
 EXAMPLES = """examples:
   glasses-lab problems                           the test problems
   glasses-lab campaign run my-suite.toml         your own comparison, resumable
@@ -40,6 +41,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     problems = commands.add_parser("problems", help="list the test problems")
     problems.set_defaults(action=_problems)
+    best = commands.add_parser("best", help="search for the lowest values of tuning and laboratory problems, and keep them")
+    best.add_argument("names", nargs="*", metavar="PROBLEM", help="default: all of them")
+    best.add_argument("--count", type=int, default=256, help="points of the cover, and steps after it (default %(default)s)")
+    best.set_defaults(action=_best)
     _add_campaign(commands)
     _add_paper(commands)
     return parser
@@ -50,7 +55,7 @@ def _add_campaign(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "campaign", help="compare methods on problems: run, table, forecasts, choice"
     ).add_subparsers(required=True, metavar="ACTION")
     run = campaign.add_parser("run", help="do every run of a suite that is not done yet")
-    run.add_argument("suite", help="a TOML file, or one of the lab's suites: fair, nine, samples, protocol, development")
+    run.add_argument("suite", help="a TOML file, or one of the lab's suites: " + ", ".join(SUITES))
     _running(run)
     run.set_defaults(action=_campaign_run)
 
@@ -124,6 +129,20 @@ def _problems(options: argparse.Namespace) -> None:
     print("\n".join(names()))
 
 
+def _best(options: argparse.Namespace) -> None:
+    from glasses_lab.problems import get
+    from glasses_lab.problems.best_known import best_known, keep, search
+    from glasses_lab.problems.laboratory import LABORATORY
+    from glasses_lab.problems.tuning import TUNING
+
+    if options.count < 16:
+        raise ValueError(f"--count must be at least 16, got {options.count}.")
+    for name in options.names or [*TUNING, *LABORATORY]:
+        found = search(get(name), options.count)
+        print(f"{name}: {found.minimum:.6g} (known: {best_known(name).minimum:.6g}) at {found.point}", flush=True)
+        keep({name: found})
+
+
 def _chosen(options: argparse.Namespace) -> tuple[Suite, Path]:
     """The suite that was named, with its seeds, and the file of its results."""
     from glasses_lab.campaign.suite import read_suite
@@ -160,6 +179,8 @@ def _run(suite: Suite, path: Path, options: argparse.Namespace) -> None:
 
 
 def _campaign_table(options: argparse.Namespace) -> None:
+    from glasses_lab.campaign.decades import function_of
+    from glasses_lab.campaign.decades_tables import decades_tables
     from glasses_lab.campaign.measures import write_rows
     from glasses_lab.campaign.tables import by_function, overall
     from glasses_lab.reproduction.stored import fresh
@@ -173,7 +194,10 @@ def _campaign_table(options: argparse.Namespace) -> None:
     if options.rows:
         batch = "" if options.first_seed is None else f" --first-seed {options.first_seed}"
         write_rows(rows, options.rows, told | {"command": told["command"] + batch})
-    print(f"{suite.name}: {len(rows)} of {len(wanted)} runs\n\n{overall(rows)}\n\n{by_function(rows)}")
+    tables = [overall(rows), decades_tables(rows, suite.families)]
+    if all(function_of(row.problem) == row.problem for row in rows):  # else there are too many problems for a line each
+        tables.insert(1, by_function(rows))
+    print("\n\n".join([f"{suite.name}: {len(rows)} of {len(wanted)} runs", *(table for table in tables if table)]))
 
 
 def _campaign_forecasts(options: argparse.Namespace) -> None:

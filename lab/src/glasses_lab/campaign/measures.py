@@ -6,7 +6,8 @@
 
 f_first belongs to the best of the initial points, f_best to the best point observed in the whole run, "best" as the observer
 sees it (the lowest observed value), f the value without noise. The paper takes the noisy values themselves: that is
-``observed_gap``, which noise can lift above one. A run that starts at the minimum has gap 1.
+``observed_gap``, which noise can lift above one. A run that starts at the minimum has gap 1, and so has one that goes below
+it, where the minimum is only the best value known (``problems.best_known``); its regret is then negative.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 
 from glasses_lab.problems import get
 
-_NUMBERS = ("gap", "observed_gap", "simple_regret", "inference_regret", "seconds")
+_NUMBERS = ("gap", "observed_gap", "simple_regret", "inference_regret", "seconds", "initial_regret")
 _WHOLES = ("seed", "d", "evaluations")
 TENTHS = 11  # the gap is kept at 0, 10, ..., 100 % of the evaluations
 
@@ -44,6 +45,7 @@ class Row:
     evaluations: int  # decided by the method
     failed: bool
     curve: tuple[float, ...]  # the gap along the run, TENTHS values
+    initial_regret: float = math.nan  # simple regret before the first decision; nan in files of earlier versions
 
 
 def gap(first: float, best: float, minimum: float) -> float:
@@ -72,7 +74,7 @@ def measure(record: dict[str, Any]) -> Row:
         return Row(**named, **nothing, simple_regret=math.nan, inference_regret=math.nan, seconds=math.nan)
     true = y if record["true"] is None else np.array(record["true"], dtype=float)
     incumbent = np.array([true[: k + 1][np.argmin(y[: k + 1])] for k in range(n - 1, y.size)])  # after 0, 1, .. decisions
-    gaps = [gap(incumbent[0], value, minimum) for value in incumbent]
+    gaps = [min(1.0, gap(incumbent[0], value, minimum)) for value in incumbent]
     planned = [round(record["evaluations"] * tenth / (TENTHS - 1)) for tenth in range(TENTHS)]
     recommended = record["recommended_true"]
     return Row(
@@ -85,6 +87,7 @@ def measure(record: dict[str, Any]) -> Row:
         seconds=float(np.median(record["seconds"])) if record["seconds"] else math.nan,
         evaluations=y.size - n,
         curve=tuple(gaps[min(k, len(gaps) - 1)] for k in planned),
+        initial_regret=float(incumbent[0] - minimum),
     )
 
 
@@ -125,6 +128,7 @@ def _written(value: Any) -> str:
 
 
 def _read(line: dict[str, str]) -> Row:
-    read: dict[str, Any] = {name: float(line[name]) for name in _NUMBERS} | {name: int(line[name]) for name in _WHOLES}
+    read: dict[str, Any] = {name: float(line.get(name, "nan")) for name in _NUMBERS}
+    read |= {name: int(line[name]) for name in _WHOLES}
     curve = tuple(float(v) for v in line["curve"].split())
     return Row(problem=line["problem"], method=line["method"], failed=line["failed"] == "1", curve=curve, **read)

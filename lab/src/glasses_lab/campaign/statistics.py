@@ -64,10 +64,10 @@ def over_problems(parts: Sequence[Estimate]) -> Estimate:
     return Estimate(float(np.mean([part.mean for part in parts])), error, sum(part.count for part in parts))
 
 
-def signed_rank(differences: Sequence[float]) -> float:
+def signed_rank(differences: Sequence[float], tie: float = TIE) -> float:
     """p-value of Wilcoxon's two-sided signed-rank test; ties with zero say nothing, and nothing but ties gives 1."""
     d = np.asarray(differences, dtype=float)
-    d = d[np.abs(d) > TIE]
+    d = d[np.abs(d) > tie]
     return float(wilcoxon(d).pvalue) if d.size else 1.0
 
 

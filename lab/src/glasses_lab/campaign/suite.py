@@ -7,7 +7,7 @@ initial = 5                      # evaluations given to every method: a number, 
 evaluations = "10d"              # decided by the method, after the initial ones
 
 [[runs]]                         # any number; a key given here replaces the one above for these problems
-problems = ["SinCos", "Branin"]
+problems = ["SinCos", "Branin"]  # "BBOB-{1..5}-d{2,3}-i1" stands for ten
 seeds = 20                       # 0 .. 19; first_seed = 100 starts later
 family = "easy ones"             # what tables call these problems together; may be left out
 """
@@ -68,6 +68,16 @@ class Suite:
         return list(dict.fromkeys(task.method for task in self.tasks))
 
 
+def expanded(name: str) -> list[str]:
+    """The names that braces stand for, as in a shell: ``{1..3}`` for 1, 2, 3 and ``{2,5}`` for 2, 5."""
+    braces = re.search(r"\{([^{}]*)\}", name)
+    if braces is None:
+        return [name]
+    ends = re.fullmatch(r"(\d{1,3})\.\.(\d{1,3})", braces[1])
+    inside = [str(k) for k in range(int(ends[1]), int(ends[2]) + 1)] if ends else braces[1].split(",")
+    return [full for each in inside for full in expanded(name[: braces.start()] + each + name[braces.end() :])]
+
+
 def suites() -> list[str]:
     """Names of the suites that come with the library."""
     return sorted(path.stem for path in SUITES.glob("*.toml"))
@@ -121,7 +131,8 @@ class _Reader:
             family = group.get("family", top.get("family", ""))
             if not isinstance(family, str):
                 self._refuse(i if "family" in group else None, "family", f"expected a name in quotes, got {family!r}.")
-            for problem in group.get("problems", top.get("problems", [])) if family else ():
+            listed = group.get("problems", top.get("problems", [])) if family else ()
+            for problem in (name for each in listed for name in expanded(each)):
                 if found.setdefault(problem, family) != family:
                     raise ValueError(
                         f"{self.path} puts {problem} into two families, {found[problem]!r} and {family!r}: keep one."
@@ -155,7 +166,7 @@ class _Reader:
         where, problems = value("problems")
         self._check_names(where, "problems", problems)
         tasks = []
-        for name in problems:
+        for name in (name for each in problems for name in expanded(each)):
             try:
                 problem = get(name)
                 PROTOCOLS[protocol].model(problem)

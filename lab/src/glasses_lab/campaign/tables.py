@@ -60,13 +60,13 @@ def by_function(rows: Sequence[Row]) -> str:
             if method not in cells:
                 line.append("")
                 continue
-            text = f"{_part(cells[method].mean)} ± {_part(cells[method].error)}"
+            text = f"{part(cells[method].mean)} ± {part(cells[method].error)}"
             mark = ""
             if (problem, method) in tests and tests[problem, method].p_holm < CLAIM:
                 mark = " +" if tests[problem, method].favours > 0 else " −"
             line.append((f"**{text}**" if round(cells[method].mean, 3) == best else text) + mark)
         lines.append(line)
-    return _markdown(lines)
+    return markdown(lines)
 
 
 def overall(rows: Sequence[Row], *, timed: bool = True) -> str:
@@ -96,7 +96,7 @@ def overall(rows: Sequence[Row], *, timed: bool = True) -> str:
         have = [problem for problem in problems if (problem, method) in table]
         mean = over_problems([estimate([row.gap for row in table[problem, method].values()]) for problem in have])
         partly = "" if len(have) == len(problems) else f" ({len(have)} of {len(problems)} functions)"
-        line = [title(method), f"{_part(mean.mean)} ± {_part(mean.error)}{partly}", f"{ranks[method]:.2f}"]
+        line = [title(method), f"{part(mean.mean)} ± {part(mean.error)}{partly}", f"{ranks[method]:.2f}"]
         if method in tests:
             test = tests[method]
             line += [_with_error(test.difference), f"{test.wins} : {test.losses}"]
@@ -108,7 +108,7 @@ def overall(rows: Sequence[Row], *, timed: bool = True) -> str:
         seconds = [_median([row.seconds for row in mine])] if timed else []
         line += [f"{solved:.0%}", *seconds, str(sum(row.failed for row in mine))]
         lines.append(line)
-    return _markdown(lines)
+    return markdown(lines)
 
 
 def duels(rows: Sequence[Row], families: Mapping[str, str], champion: str | None = None) -> str:
@@ -133,12 +133,12 @@ def duels(rows: Sequence[Row], families: Mapping[str, str], champion: str | None
         test = found[""][method]
         sides = (method, BASELINE) if champion is None else (champion, method)
         line = [title(method), str(len(paired(rows, *sides))), str(test.difference.count)]
-        line += [_with_error(test.difference), _part(test.elsewhere), f"{test.wins} : {test.losses}"]
+        line += [_with_error(test.difference), part(test.elsewhere), f"{test.wins} : {test.losses}"]
         line += [f"{test.clear_wins} : {test.clear_losses}", _p_value(test, *map(title, sides))]
         lines.append(
             [*line, *(_with_error(found[family][method].difference) if method in found[family] else "" for family in ordered)]
         )
-    return _markdown(lines)
+    return markdown(lines)
 
 
 def paper_gaps(rows: Sequence[Row]) -> str:
@@ -151,8 +151,8 @@ def paper_gaps(rows: Sequence[Row]) -> str:
     for problem in problems_of(rows):
         cells = [float(np.mean(means[problem, method])) if (problem, method) in means else math.nan for method in methods]
         best = round(max(cell for cell in cells if not math.isnan(cell)), 3)
-        lines.append([problem, *(f"**{_part(cell)}**" if round(cell, 3) == best else _part(cell) for cell in cells)])
-    return _markdown(lines)
+        lines.append([problem, *(f"**{part(cell)}**" if round(cell, 3) == best else part(cell) for cell in cells)])
+    return markdown(lines)
 
 
 def regrets(rows: Sequence[Row], measure: str = "simple_regret") -> str:
@@ -166,7 +166,7 @@ def regrets(rows: Sequence[Row], measure: str = "simple_regret") -> str:
             known = estimate([value for value in values if not math.isnan(value)] or [math.nan])
             line.append(f"{known.mean:.2g} ± {known.error:.1g}" if values else "")
         lines.append(line)
-    return _markdown(lines)
+    return markdown(lines)
 
 
 def _median(values: list[float]) -> str:
@@ -174,25 +174,27 @@ def _median(values: list[float]) -> str:
     return f"{np.median(known):.2g}" if known else "?"
 
 
-def _part(value: float) -> str:
+def part(value: float) -> str:
+    """Three digits without the zero before the point."""
     return "?" if math.isnan(value) else f"{value:.3f}".replace("0.", ".", 1)
 
 
 def _with_error(value: Estimate) -> str:
-    return f"{_signed(value)} ± {_part(value.error)}"
+    return f"{_signed(value)} ± {part(value.error)}"
 
 
 def _signed(value: Estimate) -> str:
-    return ("+" if value.mean >= 0 else "−") + _part(abs(value.mean))
+    return ("+" if value.mean >= 0 else "−") + part(abs(value.mean))
 
 
 def _p_value(test: Comparison, ours: str, theirs: str) -> str:
     """With whom it favours, where that is not who has the higher mean."""
-    p = "< .001" if test.p_holm < 0.001 else _part(test.p_holm)
+    p = "< .001" if test.p_holm < 0.001 else part(test.p_holm)
     disagrees = test.p_holm < CLAIM and test.favours * test.difference.mean < 0
     return f"{p} (for {ours if test.favours > 0 else theirs})" if disagrees else p
 
 
-def _markdown(lines: list[list[str]]) -> str:
+def markdown(lines: list[list[str]]) -> str:
+    """A table of these lines; the first is its head."""
     head, *body = lines
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *body])

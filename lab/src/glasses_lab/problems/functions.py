@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from glasses.configuration.unknown import unknown
+from glasses_lab.problems.bbob import bbob_by_name
 from glasses_lab.problems.gp_draw import draw_by_name
+from glasses_lab.problems.laboratory import LABORATORY, laboratory_by_name
 from glasses_lab.problems.problem import Function, Problem, shifted
+from glasses_lab.problems.tuning import TUNING, tuning_by_name
 
 
 def sincos(x: np.ndarray) -> float:
@@ -147,15 +150,17 @@ NINE = ["eggholder", "dropwave", "shubert", "rastrigin-4", "ackley-2", "ackley-5
 
 
 def names() -> list[str]:
-    """Every fixed name, and the families with their dimension written as q (and lengthscale as l)."""
-    return [*_FIXED, *(f"{family}-q" for family in _FAMILIES), "GP-SE-q-l", "GP-M52-q-l"]
+    """Every fixed name, and the families: dimension q, lengthscale l; of BBOB function f and instance k."""
+    return [*_FIXED, *(f"{family}-q" for family in _FAMILIES), "GP-SE-q-l", "GP-M52-q-l", "BBOB-f-dq-ik", *TUNING, *LABORATORY]
 
 
 def get(name: str, *, seed: int = 0) -> Problem:
     """The problem of that name. ``Ackley-5`` is Ackley's function in 5 dimensions.
 
     ``GP-SE-2-0.1`` is a draw from a Gaussian process in 2 dimensions with lengthscale 0.1; ``seed`` says which draw, and
-    matters to nothing else. ``Ackley-5-shifted`` has its box moved so that the optimum is not at the centre.
+    matters to nothing else. ``Ackley-5-shifted`` has its box moved so that the optimum is not at the centre. ``BBOB-7-d5-i2``
+    is function 7 of COCO's suite in 5 dimensions, instance 2. ``tune-svm-digits-error`` is a real model to be
+    tuned, ``lab-alkox`` a table of experiments made smooth.
     """
     if name.endswith("-shifted"):
         base = get(name.removesuffix("-shifted"), seed=seed)
@@ -167,7 +172,7 @@ def get(name: str, *, seed: int = 0) -> Problem:
     family = re.fullmatch(r"(.+)-([1-9]\d{0,2})", name)
     if family and family[1] in _FAMILIES:
         return _FAMILIES[family[1]](name, int(family[2]))
-    drawn = draw_by_name(name, seed)
-    if drawn is not None:
-        return drawn
+    for found in (draw_by_name(name, seed), bbob_by_name(name), tuning_by_name(name), laboratory_by_name(name)):
+        if found is not None:
+            return found
     raise ValueError(unknown("problem", name, names()))
