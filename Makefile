@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test quick check format paper campaigns choice peers test-peers bench lock clean
+.PHONY: setup run test quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench lock lock-peers clean
 
 setup: $(VENV)/ready
 
@@ -44,8 +44,22 @@ $(PEERS)/ready: requirements-peers.lock requirements.lock pyproject.toml lab/pyp
 
 peers: $(PEERS)/ready
 
-test-peers: peers
-	$(PEERS)/bin/python -m pytest lab/tests_peers
+# HEBO, SMAC3 and Vizier: an environment each, .venv-hebo, .venv-smac and .venv-vizier; only HEBO's has torch.
+.venv-%/ready: requirements-%.lock pyproject.toml lab/pyproject.toml
+	$(PYTHON) -m venv .venv-$*
+	$(if $(filter hebo,$*),.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0)
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-$*.lock
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
+	@touch $@
+
+peers-hebo: .venv-hebo/ready
+peers-smac: .venv-smac/ready
+peers-vizier: .venv-vizier/ready
+
+# The tests of every environment of peers that has been made.
+test-peers:
+	@test -n "$(wildcard .venv-*/ready)" || { echo "No environment of peers is there: make peers, or peers-hebo, -smac, -vizier."; exit 1; }
+	@set -e; for ready in $(wildcard .venv-*/ready); do echo $${ready%/ready}; OMP_NUM_THREADS=1 $${ready%/ready}/bin/python -m pytest lab/tests_peers; done
 
 # Research lives in lab/: its command is glasses-lab, the results it keeps are in lab/results.
 # Tables and figures of docs/paper.md from the results in the tree: about a minute.
@@ -78,5 +92,11 @@ lock: setup
 		--no-emit-trusted-host --no-header -o requirements.lock requirements.in
 	rm requirements.in
 
+# The pins of the environments that there are, with fresh hashes (minutes: some files are fetched for theirs).
+lock-peers: setup
+	$(BIN)/python -m pip install --quiet pip-tools
+	for ready in $(wildcard .venv-hebo/ready .venv-smac/ready .venv-vizier/ready); do peer=$${ready%/ready}; peer=$${peer#.venv-}; \
+		.venv-$$peer/bin/python -m pip freeze --all | $(BIN)/python scripts/hashes.py peers-$$peer > requirements-$$peer.lock; done
+
 clean:
-	rm -rf $(VENV) $(PEERS) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

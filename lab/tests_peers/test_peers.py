@@ -1,4 +1,4 @@
-"""The peers play whole games, in their own environment: ``make test-peers``."""
+"""The peers of this environment play whole games: ``make test-peers`` runs this in every environment that there is."""
 
 import json
 
@@ -7,17 +7,20 @@ import pytest
 
 from glasses import Choice, Float, Int
 from glasses_lab.campaign.methods import METHODS, Start
-from glasses_lab.campaign.peers import PEERS, terminator
+from glasses_lab.campaign.peers import PEERS
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.campaign.run import run
 from glasses_lab.campaign.suite import Task
 from glasses_lab.problems import Problem, get, mixed
 
-NAMES = [name for name, method in METHODS.items() if method.needs]
+NAMES = [name for name, method in METHODS.items() if method.needs and not method.missing()]
+FOR_BOXES = {"botorch-tree-2", "botorch-tree-3", "botorch-tree-4", "botorch-binoculars"}
+STEPS = {"hebo": 8, "smac": 8, "vizier": 8}  # these explore more than EI; the others get 4
 
 
 def test_the_catalogue_and_the_adapters_agree():
-    assert set(NAMES) == set(PEERS)
+    assert {name for name, method in METHODS.items() if method.needs} == set(PEERS)
+    assert NAMES, "this environment has no peer at all"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,16 +33,17 @@ def test_a_whole_game(name):
     assert np.all((low <= X) & (high >= X))
     assert len(np.unique(X, axis=0)) == 5
     assert first["x"] == second["x"]  # same seed, same decisions
+    assert "missing" not in first["versions"].values()
 
 
-@pytest.mark.parametrize("name", ["botorch-logei", "botorch-logei-exact", "botorch-tree-2", "botorch-binoculars", "optuna-gp"])
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"botorch-tree-3", "botorch-tree-4", "optuna-tpe"}))
 def test_peers_minimise(name):
     """A bowl seen at its rim: the next points go to its bottom, not to the corners."""
     bowl = Problem("bowl", lambda x: float(np.sum((x - 3.0) ** 2)), ((0.0, 10.0),) * 2, 0.0, np.full((1, 2), 3.0))
     X = np.array([[0, 0], [0, 6], [6, 0], [6, 6], [3, 7], [1, 3], [10, 10], [5, 4.0]], dtype=float)
-    player = PEERS[name](Start(bowl, PROTOCOLS["fair"], X, np.array([bowl(x) for x in X]), 12, 0))
+    player = PEERS[name](Start(bowl, PROTOCOLS["fair"], X, np.array([bowl(x) for x in X]), 16, 0))
     best = min(bowl(x) for x in X)
-    for _ in range(4):
+    for _ in range(STEPS.get(name, 4)):
         x = player.ask()
         player.tell(x, bowl(x))
         best = min(best, bowl(x))
@@ -62,7 +66,7 @@ def cost(x):
     return (np.log10(x["rate"]) + 2) ** 2 + (x["layers"] - 3) ** 2 + np.log2(x["units"] / 32) ** 2 + x["drop"] + kind
 
 
-@pytest.mark.parametrize("name", ["botorch-logei", "botorch-logei-exact", "optuna-gp", "optuna-tpe"])
+@pytest.mark.parametrize("name", sorted({*NAMES} - FOR_BOXES))
 def test_whole_numbers_and_choices(name):
     """Points that can be run, none of them twice, and better ones than the design has."""
     oven = mixed("oven", cost, PARAMETERS, 0.0, [])
@@ -81,23 +85,12 @@ def test_whole_numbers_and_choices(name):
     assert recommended is None or oven(recommended) < y.min()
 
 
-def test_rules_for_boxes_say_so():
-    oven = mixed("oven", cost, PARAMETERS, 0.0, [])
-    X = oven.from_unit(np.random.default_rng(4).random((3, 5)))
-    with pytest.raises(ValueError, match="oven has parameters, which of BoTorch's rules only LogEI takes"):
-        PEERS["botorch-tree-2"](Start(oven, PROTOCOLS["fair"], X, np.zeros(3), 9, 0))
-
-
-def test_the_terminator_of_optuna_judges_a_stored_run():
-    """It stops a run that stands still after its fill of trials: never before 30, and by the bound never before 20."""
-    n = 60
-    rng = np.random.default_rng(0)
-    X = np.where(np.arange(n)[:, None] < 20, rng.random((n, 2)) * 4 - 2, 0.01 * rng.standard_normal((n, 2))) * [1.0, 0.5]
-    record = {"key": "k", "problem": "Sixhumpcamel", "seed": 0, "initial": 5, "evaluations": n - 5, "true": None}
-    standing = {**record, "x": X.tolist(), "y": (X**2).sum(axis=1).tolist()}
-    found = terminator(standing)
-    by_model, by_bound = found["used"].values()
-    assert 25 <= by_model < n - 5
-    assert 15 <= by_bound <= n - 5
-    begun = {**standing, "evaluations": 14, "x": standing["x"][:19], "y": standing["y"][:19]}
-    assert set(terminator(begun)["used"].values()) == {14}
+@pytest.mark.parametrize("name", sorted({*NAMES} & {"hebo", "smac", "vizier"}))
+def test_a_noisy_game(name):
+    """They are not told that evaluations are exact, and what they recommend lies in the box."""
+    record = run(Task("Branin", name, 0, "paper", 4, 3))
+    assert record["error"] is None
+    assert len(record["y"]) == 7
+    low, high = np.array(get("Branin").bounds).T
+    for x in [*record["x"], *([record["recommended"]] if record["recommended"] else [])]:
+        assert np.all((low <= x) & (high >= x))

@@ -77,7 +77,7 @@ def replay(task: Task, results: Path, *, moments: int | None = None, peer: bool 
     record = _records(results)[task.key]
     if not peer:
         return forecast_run(record, None if moments is None else [i / moments for i in range(moments)])
-    from glasses_lab.campaign.peers import terminator
+    from glasses_lab.campaign.peers.optuna import terminator
 
     return terminator(record)
 

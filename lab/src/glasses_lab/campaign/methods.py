@@ -42,6 +42,11 @@ class Start:
     budget: int
     seed: int
 
+    @property
+    def exact(self) -> bool:
+        """Whether evaluations are without noise, which our methods are told, and so the peers."""
+        return self.protocol.noise_sd == 0
+
 
 class Player(Interface):
     """One method in the middle of one run."""
@@ -62,7 +67,6 @@ class Ours:
         loss: Loss,
         *,
         samples: int = 0,
-        guarded: bool = False,
         search: Search | None = None,
         model: GaussianProcess | None = None,
     ) -> None:
@@ -75,7 +79,7 @@ class Ours:
             y0=start.y,
             loss=loss,
             model=replace(model, hyperparameter_samples=samples) if samples else model,
-            search=search or (replace(usual, guarded=True) if guarded else usual),
+            search=search or usual,
             seed=start.seed,
         )
 
@@ -123,11 +127,12 @@ def _sobol(start: Start) -> Player:
 
 @dataclass(frozen=True)
 class Method:
-    """How to start it, what it is called in tables, and the libraries it needs beyond the core."""
+    """How to start it, what it is called in tables, the libraries it needs beyond the core, and the target of make for them."""
 
     start: Callable[[Start], Player]
     title: str
     needs: tuple[str, ...] = ()
+    environment: str = "peers"
 
     def missing(self) -> list[str]:
         return [library for library in self.needs if importlib.util.find_spec(library) is None]
@@ -157,14 +162,13 @@ METHODS = {
     "el-5": Method(_ahead(5), "EL-5"),
     "el-10": Method(_ahead(10), "EL-10"),
     "glasses": Method(_ahead(None), "GLASSES"),
-    "two-stage": Method(lambda start: Ours(start, TwoStage()), "two-stage"),
+    "two-stage": Method(lambda start: Ours(start, TwoStage(steps=None)), "two-stage, all left"),
     "glasses-dpp": Method(lambda start: Ours(start, Glasses(DeterminantalPoints())), "GLASSES, DPP"),
     "marginal-dpp": Method(lambda start: Ours(start, Marginalized()), "marginal, DPP"),
     "marginal-ts": Method(lambda start: Ours(start, Marginalized(ThompsonPaths())), "marginal, Thompson"),
     "rollout": Method(lambda start: Ours(start, Rollout()), "rollout"),
     "el-samples": Method(lambda start: Ours(start, ExpectedLoss(), samples=8), "EL, samples"),
-    "two-stage-samples": Method(lambda start: Ours(start, TwoStage(nodes=5), samples=4), "two-stage, samples"),
-    "two-stage-guarded": Method(lambda start: Ours(start, TwoStage(), guarded=True), "two-stage, guarded"),
+    "two-stage-samples": Method(lambda start: Ours(start, TwoStage(nodes=5, steps=None), samples=4), "two-stage, samples"),
     "binoculars": Method(lambda start: Ours(start, ExpectedLoss(), search=Binoculars()), "BINOCULARS, our model"),
     "random": Method(_random, "random"),
     "sobol": Method(_sobol, "Sobol"),
@@ -176,4 +180,7 @@ METHODS = {
     "botorch-binoculars": Method(_peer("botorch-binoculars"), "BINOCULARS, BoTorch", _BOTORCH),
     "optuna-gp": Method(_peer("optuna-gp"), "Optuna GPSampler", (*_OPTUNA, "torch")),
     "optuna-tpe": Method(_peer("optuna-tpe"), "Optuna TPE", _OPTUNA),
+    "hebo": Method(_peer("hebo"), "HEBO", ("hebo",), "peers-hebo"),
+    "smac": Method(_peer("smac"), "SMAC3, black box", ("smac",), "peers-smac"),
+    "vizier": Method(_peer("vizier"), "Vizier GP bandit", ("vizier",), "peers-vizier"),
 }

@@ -17,7 +17,8 @@ import platform
 import time
 import traceback
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib.metadata import packages_distributions, version
 from typing import Any
 
 import numpy as np
@@ -115,8 +116,12 @@ def versions(libraries: tuple[str, ...] = ()) -> dict[str, str]:
     """What the run was made with."""
     found = {"python": platform.python_version(), "glasses": __version__}
     for library in ("jax", "numpy", "scipy", *libraries):
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = "missing"
+        names = _distributions().get(library)
+        found[library] = version(names[0]) if names else "missing"
     return found
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The package that a module is installed by: vizier comes as google-vizier."""
+    return packages_distributions()

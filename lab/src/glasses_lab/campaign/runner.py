@@ -46,7 +46,8 @@ def run_suite(
     absent = {method: METHODS[method].missing() if cluster is None else [] for method in every}
     for method, libraries in absent.items():
         if libraries:
-            say(f"{method} is left for an environment with {' and '.join(libraries)} (`make peers` builds one).")
+            build = METHODS[method].environment
+            say(f"{method} is left for an environment with {' and '.join(libraries)} (`make {build}` builds one).")
     with Store(path, say) as store:
         done = {key for key, record in store.records.items() if not (retry_failed and record.get("error"))}
         todo = [task for task in chosen if task.key not in done and not absent[task.method]]
