@@ -55,13 +55,7 @@ def _add_campaign(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "campaign", help="compare methods on problems: run, table, forecasts, choice"
     ).add_subparsers(required=True, metavar="ACTION")
     run = campaign.add_parser("run", help="do every run of a suite that is not done yet")
-<<<<<<< HEAD
-    run.add_argument(
-        "suite", help="a TOML file, or one of the lab's suites: fair, nine, samples, protocol, development, forecasts"
-    )
-=======
     run.add_argument("suite", help="a TOML file, or one of the lab's suites: " + ", ".join(SUITES))
->>>>>>> suites
     _running(run)
     run.set_defaults(action=_campaign_run)
 
