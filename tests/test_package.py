@@ -34,8 +34,8 @@ def test_public_names():
         ),
         (
             "surrogate",
-            "Additive Constant Exponential GaussianProcess Hyperparameter Kernel Known MAP Matern52 MaximumLikelihood Normal "
-            "OutputTransform Outputs SquaredExponential Standardize Subset Warped",
+            "Additive Compress Constant Exponential GaussianProcess Hyperparameter Kernel Known MAP Matern52 MaximumLikelihood "
+            "Normal OutputTransform Outputs PartlyAdditive SquaredExponential Standardize Subset Warped",
         ),
     ],
 )

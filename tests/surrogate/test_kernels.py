@@ -17,6 +17,7 @@ from glasses.surrogate import (
     Kernel,
     Matern52,
     Normal,
+    PartlyAdditive,
     SquaredExponential,
     Subset,
     Warped,
@@ -33,6 +34,8 @@ KERNELS = [
     Matern52() * Subset(SquaredExponential(), (1,)),
     Subset(Matern52(), (0, 2)) * Subset(Matern52(), (1,)),
     Additive(SquaredExponential()),
+    PartlyAdditive(),
+    Warped(PartlyAdditive(SquaredExponential())),
     Warped(Matern52()),
     Warped(Matern52() + Additive()) + Constant(),
 ]
@@ -187,8 +190,8 @@ def fitted_by(kernel):
         (lambda: Subset(Matern52(), ()), "inputs must be a tuple of different positions"),
         (lambda: Subset(Matern52(), (0, 0)), "inputs must be a tuple of different positions"),
         (lambda: Subset(Matern52(), (3,)).hyperparameters(3), "inputs must be positions below 3, the number of parameters"),
-        (lambda: GaussianProcess(kernel="rbf"), r"kernel must be an object such as Matern52\(\), got 'rbf'"),
-        (lambda: GaussianProcess(kernel=Matern52), r"kernel must be an object such as Matern52\(\).*: write Matern52\(\)"),
+        (lambda: GaussianProcess(kernel="rbf"), r"kernel must be an object such as PartlyAdditive\(.*\), got 'rbf'"),
+        (lambda: GaussianProcess(kernel=Matern52), r"kernel must be an object such as PartlyAdditive\(.*: write Matern52\(\)"),
         (lambda: GaussianProcess(kernel=Loose()), "kernel must not change.*make Loose a dataclass with frozen=True"),
         (lambda: GaussianProcess(kernel=Warped(Loose())), "kernel must not change.*make Loose a dataclass with frozen=True"),
         (lambda: Warped("rbf"), r"Warped needs a kernel such as Matern52\(\), got 'rbf'"),
@@ -240,3 +243,30 @@ def test_a_kernel_of_ones_own_passes_the_same_tests():
 
     new = jnp.linspace(0.0, 1.0, 40)[:, None]
     np.testing.assert_allclose(mean(model.kernel, post, new), np.sin(4 * np.pi * np.asarray(new)[:, 0]), atol=0.05)
+
+
+def test_a_partly_additive_kernel_is_both_in_shares():
+    """[eq:partly]: against the two kernels it is made of; with one input they are the same."""
+    kernel, A, B = PartlyAdditive(), POINTS[:4], POINTS[4:9]
+    theta = theta_of(kernel)
+    share = float(theta["share"])
+    assert 0 < share < 1
+    expected = (1 - share) * Matern52().covariance(theta, A, B) + share * Additive().covariance(theta, A, B)
+    np.testing.assert_allclose(kernel.covariance(theta, A, B), expected, rtol=1e-12)
+    one = kernel.hyperparameters(1)
+    assert "share" not in one
+    alone = theta_of(kernel, d=1)
+    np.testing.assert_array_equal(
+        kernel.covariance(alone, A[:, :1], B[:, :1]), Matern52().covariance(alone, A[:, :1], B[:, :1])
+    )
+
+
+def test_the_additive_share_is_learned():
+    """Near one for a sum of functions of one input each, near zero for one that has no such part."""
+    X = np.random.default_rng(4).random((40, 2))
+    shares = []
+    for z in (np.sin(9 * X[:, 0]) + np.cos(7 * X[:, 1]), np.sin(9 * X[:, 0]) * np.sin(8 * X[:, 1])):
+        post = GaussianProcess(noise=0.0).posterior(X, (z - z.mean()) / z.std(), Affine(0.0, 1.0))
+        shares.append(float(post.hyper.theta["share"]))
+    assert shares[0] > 0.7
+    assert shares[1] < 0.3

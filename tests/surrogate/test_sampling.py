@@ -10,9 +10,7 @@ from glasses.search.decision import Problem
 from glasses.search.propose import candidates_for
 from glasses.search.surface import gains_at
 from glasses.surrogate import Known
-from glasses.surrogate.calibration import leave_one_out, trusted_horizon
 from glasses.surrogate.outputs import Affine
-from glasses.surrogate.posterior import observed_covariance
 
 PLAIN = Affine(0.0, 1.0)
 
@@ -76,33 +74,8 @@ def test_known_hyperparameters_are_not_sampled():
         GaussianProcess(hyperparameter_samples=-1)
 
 
-def test_leave_one_out_is_leaving_one_out():
-    """[eq:loo]: against refitting nothing and predicting each observation from the others."""
-    post = fitted(GaussianProcess(noise=0.1), n=8, noise=0.1)
-    z = np.asarray(leave_one_out(post))
-    assert np.all(z[8:] == 0)
-    hyper, X, y = post.hyper, np.asarray(post.X)[:8], np.asarray(post.y)[:8]
-    with jax.enable_x64(True):
-        K = np.asarray(observed_covariance(GaussianProcess().kernel, hyper, jnp.asarray(X), jnp.asarray(8)))
-    c = float(hyper.mean)
-    for i in range(8):
-        rest = np.arange(8) != i
-        w = np.linalg.solve(K[np.ix_(rest, rest)], K[rest, i])
-        exact = (y[i] - c - w @ (y[rest] - c)) / np.sqrt(K[i, i] - w @ K[rest, i])
-        assert z[i] == pytest.approx(exact, rel=1e-6)
-
-
-def test_a_model_that_is_too_sure_plans_less_far():
-    """[eq:guard]: the horizon falls as the squared errors grow, and never below one."""
-    post = fitted(GaussianProcess(noise=0.0), n=20)
-    assert trusted_horizon(post, 20) == 20
-    surer = post._replace(alpha=np.asarray(post.alpha) * 4.0)
-    assert 1 <= trusted_horizon(surer, 20) < 12
-    assert trusted_horizon(post._replace(alpha=np.asarray(post.alpha) * 1e3), 20) == 1
-
-
 def test_failures_are_no_data_for_the_hyperparameters():
-    """Samples and the trusted horizon look at the values alone: they are the same with and without failures."""
+    """Samples and the model's record look at the values alone: they are the same with and without failures."""
 
     def after(failures):
         model = GaussianProcess(noise=0.0, hyperparameter_samples=3)
@@ -111,9 +84,10 @@ def test_failures_are_no_data_for_the_hyperparameters():
             optimizer.tell([x], float(np.sin(40 * x)))
         for x in np.linspace(0.31, 0.36, failures):
             optimizer.tell([x], None)
-        problem = optimizer._planner.inference.problem()
+        inference = optimizer._planner.inference
+        problem = inference.problem()
         lengthscale = np.asarray(problem.samples.hyper.theta["lengthscale"])
-        return lengthscale, trusted_horizon(problem.fitted, 20), problem.samples.n
+        return lengthscale, inference.record(), problem.samples.n
 
     plain, failed = after(0), after(4)
     np.testing.assert_array_equal(plain[0], failed[0])

@@ -1,0 +1,120 @@
+"""How far ahead the model is trusted: by the record of what it predicted before it was told."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from glasses import ExpectedLoss, GaussianProcess, Glasses, Optimizer, TwoStage
+from glasses.loop.inference import Purpose
+from glasses.loop.trust import LOOK_BACK, REACH, trust_after
+from glasses.search.decision import Trust, horizon, trusting
+from glasses.search.propose import candidates_for
+from glasses.search.recommend import predict
+from glasses.search.surface import gains_at
+from glasses.surrogate import Known
+
+
+def smooth(x):
+    return (float(x[0]) - 0.3) ** 2
+
+
+def played(f, told, **settings):
+    optimizer = Optimizer([(0.0, 1.0)], budget=40, n_initial=4, seed=3, **({"noise": 0.0} | settings))
+    for _ in range(told):
+        x = optimizer.ask()
+        optimizer.tell(x, f(x))
+    return optimizer
+
+
+def test_trust_is_its_formula():
+    """[eq:surprise] by hand: two of six outside the 95 % interval, 1.9599 inside and 1.9600 outside."""
+    assert trust_after([0.1, -1.9599, 1.96, -5.0, 0.0, 1.0]) == (REACH, (3 + 4) / 10)
+    assert trust_after([]).each == 0.75
+    assert trust_after([9.0] * LOOK_BACK).each == 3 / 14
+
+
+def test_the_record_is_what_a_fit_to_the_earlier_values_predicted():
+    """Against an optimiser that was told the earlier values only."""
+    optimizer = played(smooth, 7, loss=ExpectedLoss())
+    record = optimizer._planner.inference.record()
+    X, y = optimizer.record().x_iters, optimizer.values
+    assert len(record) == 7 - (1 + 2)
+    for i, z in zip(range(3, 7), record, strict=True):
+        before = Optimizer([(0.0, 1.0)], budget=40, noise=0.0, seed=0)
+        before.tell(X[:i], y[:i])
+        inference = before._planner.inference
+        mu, sd = predict(inference.posterior(), np.array([X[i]]), kernel=optimizer.model.kernel)
+        expected = (inference.outputs().forward(y[i]) - float(mu[0])) / float(sd[0])
+        assert z == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_the_record_is_the_same_in_a_new_process():
+    """An optimiser that is told everything at once has the record of one that was told value by value."""
+    live = played(smooth, 9, loss=ExpectedLoss())
+    again = Optimizer([(0.0, 1.0)], budget=40, n_initial=4, seed=3, noise=0.0, loss=ExpectedLoss())
+    again.tell(live.record().x_iters, live.values)
+    assert again._planner.inference.record() == live._planner.inference.record()
+
+
+def test_a_model_that_was_right_is_trusted_more_than_one_that_was_wrong():
+    def jagged(x):
+        return smooth(x) + 0.3 * math.sin(1e4 * float(x[0]))
+
+    right, wrong = (played(f, 12)._planner._trust() for f in (smooth, jagged))
+    assert right.each > wrong.each
+    assert right.steps == wrong.steps == REACH
+
+
+def test_all_is_believed_where_the_model_is_exact_or_costs_are_planned():
+    exact = played(smooth, 6, model=GaussianProcess(fit=Known(0.3), noise=0.0), noise=None)
+    assert exact._planner._trust() is None
+    assert horizon(exact.loss, exact.remaining, exact._planner._trust()) == 34
+    dear = Optimizer([(0.0, 1.0)], budget=9.0, cost=lambda x: 1.0 + float(x[0]), seed=0)
+    dear.tell([[0.1], [0.5], [0.9]], [3.0, 1.0, 2.0])
+    assert dear._planner._trust() is None
+
+
+def decision_of(optimizer, each):
+    """The decision with this probability of no surprise, whatever the record says."""
+    known = optimizer._planner.inference
+    problem = replace(known.problem(), trust=None if each is None else Trust(3, each))
+    return optimizer.search.decide(optimizer.loss, known.model.kernel, problem, known.rng(Purpose.DECISION))
+
+
+def test_a_plan_is_believed_in_parts():
+    """[eq:trust] and [eq:survival]: with p = 0 the gain of the myopic decision, with p = 1 that of all three steps, and in
+    between at a point the mean of both, weighted by p^2."""
+    optimizer = played(lambda x: math.sin(7 * float(x[0])), 6)
+    gain = {each: _gain_at(optimizer, each, 0.77) for each in (0.0, 0.6, 1.0)}
+    assert gain[0.6] == pytest.approx(0.64 * gain[0.0] + 0.36 * gain[1.0], rel=1e-9)
+    optimizer.loss = ExpectedLoss()
+    assert _gain_at(optimizer, None, 0.77) == pytest.approx(gain[0.0], rel=1e-9)
+    optimizer.loss = TwoStage(steps=3)
+    assert _gain_at(optimizer, None, 0.77) == pytest.approx(gain[1.0], rel=1e-9)
+    assert gain[1.0] > gain[0.0]
+
+
+def test_without_trust_the_decision_is_the_myopic_one():
+    optimizer = played(smooth, 6)
+    trusting_nothing = decision_of(optimizer, 0.0)
+    optimizer.loss = ExpectedLoss()
+    assert trusting_nothing.value == pytest.approx(decision_of(optimizer, None).value, abs=1e-2)
+
+
+def _gain_at(optimizer, each, x):
+    known = optimizer._planner.inference
+    kernel, problem = known.model.kernel, known.problem()
+    candidates = candidates_for(kernel, problem, 256, known.rng(Purpose.DECISION))
+    trust = None if each is None else Trust(3, each)
+    candidates = trusting(optimizer.loss, candidates, trust, 3)
+    return float(gains_at(optimizer.loss, kernel, candidates, problem, np.array([[x]]), 3)[1][0])
+
+
+def test_steps_that_are_no_steps():
+    for wrong in ("all", 0, -1, 2.5, True):
+        with pytest.raises(ValueError, match='None for all evaluations left or "trusted"'):
+            Glasses(steps=wrong)
+    assert TwoStage().steps == "trusted"
+    assert Glasses().steps is None
