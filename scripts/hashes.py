@@ -15,7 +15,7 @@ LEFT_OUT = {"pip", "torch"}
 
 def pins(lines: list[str]) -> list[str]:
     """``name==version``, sorted; a local part of the version is not one that an index knows."""
-    found = [line.strip().split("+")[0] for line in lines if "==" in line and not line.startswith("-e")]
+    found = [line.strip().split("+")[0] for line in lines if "==" in line and not line.startswith(("-e", "#"))]
     return sorted((pin for pin in found if pin.split("==")[0] not in LEFT_OUT), key=str.lower)
 
 
