@@ -20,7 +20,7 @@ def bitterness(grams, grind, temperature, roast):
     return math.log(strength) ** 2 + ((temperature - best) / 8) ** 2 + {"light": 0.1, "medium": 0.0, "dark": 0.05}[roast]
 
 
-optimizer = Optimizer(cups, budget=13, noise=0.0, seed=4)
+optimizer = Optimizer(cups, budget=13, noise=0.0, best_possible=0.0, seed=4)  # no cup is less bitter than 0
 while optimizer.remaining:
     cup = optimizer.ask()
     try:

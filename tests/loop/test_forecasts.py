@@ -176,10 +176,15 @@ def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evalua
     optimizer = begun()
     raw, moved = optimizer.forecast(raw=True), optimizer.forecast()
     t, r = (5 + np.arange(1, 6)) / 6, np.median(optimizer.values) - min(optimizer.values)
-    assert np.all(raw.low <= raw.expected)  # else the band would be widened
-    for end, share in (("expected", CORRECTION.gain), ("open_loop", CORRECTION.gain), ("low", CORRECTION.most)):
-        gain = raw.best - getattr(raw, end)
-        by_hand = [gain[k] + share * np.log(t[k]) * np.sqrt(gain[k] * r) for k in range(5)]
+    mean = CORRECTION.gain, CORRECTION.saturation
+    for end, share, saturation in (("expected", *mean), ("open_loop", *mean), ("low", CORRECTION.most, 0.0)):
+        gain, by_hand = raw.best - getattr(raw, end), []
+        for k in range(5):
+            h = gain[k] + share * np.log(t[k]) * np.sqrt(gain[k] * r)
+            by_hand.append(h / (1 + saturation * np.sqrt(1 - 1 / t[k]) * min(h / r, 4)))
+        by_hand = np.maximum.accumulate(by_hand)
+        if end == "low":
+            by_hand = np.maximum(by_hand, moved.gain)
         np.testing.assert_allclose(moved.best - getattr(moved, end), by_hand, rtol=1e-9)
     assert moved.gain[0] == pytest.approx(raw.gain[0], rel=1e-12)
     for never_up in (moved.expected, moved.low, moved.high, moved.open_loop):
@@ -235,8 +240,9 @@ def test_what_is_under_way_is_not_stretched():
     t = (5 + 6 + np.arange(1, len(raw) + 1)) / (5 + 6 + 1)
     r = np.median(optimizer.values) - raw.best
     assert pending_gain > 0
-    by_hand = np.minimum(raw.gain, pending_gain) + on_top + CORRECTION.gain * np.log(t) * np.sqrt(on_top * r)
-    np.testing.assert_allclose(moved.gain, by_hand, rtol=1e-9)
+    h = on_top + CORRECTION.gain * np.log(t) * np.sqrt(on_top * r)
+    by_hand = np.minimum(raw.gain, pending_gain) + h / (1 + CORRECTION.saturation * np.sqrt(1 - 1 / t) * np.minimum(h / r, 4))
+    np.testing.assert_allclose(moved.gain, np.maximum.accumulate(by_hand), rtol=1e-9)
 
 
 def test_with_noise_the_spread_is_measured_from_the_best_mean():
@@ -247,7 +253,9 @@ def test_with_noise_the_spread_is_measured_from_the_best_mean():
     r = np.median(optimizer.values) - raw.best
     assert r < np.median(optimizer.values) - min(optimizer.values)
     t = (12 + np.arange(1, len(raw) + 1)) / 13
-    np.testing.assert_allclose(moved.gain, raw.gain + CORRECTION.gain * np.log(t) * np.sqrt(raw.gain * r), rtol=1e-9)
+    h = raw.gain + CORRECTION.gain * np.log(t) * np.sqrt(raw.gain * r)
+    by_hand = h / (1 + CORRECTION.saturation * np.sqrt(1 - 1 / t) * np.minimum(h / r, 4))
+    np.testing.assert_allclose(moved.gain, np.maximum.accumulate(by_hand), rtol=1e-9)
 
 
 def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():

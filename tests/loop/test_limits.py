@@ -14,7 +14,7 @@ from glasses.loop.limits import BestPossibleWarning, in_order, limited, limited_
 from glasses.surrogate import Known
 
 ENDS = ("expected", "low", "high", "open_loop")
-corrections = st.builds(ForecastCorrection, st.floats(0.0, 3.0), st.floats(0.0, 5.0), st.integers(0, 20))
+corrections = st.builds(ForecastCorrection, st.floats(0.0, 3.0), st.floats(0.0, 5.0), st.integers(0, 20), st.floats(0.0, 3.0))
 
 
 @st.composite
