@@ -1,5 +1,8 @@
 """Decisions recorded at commit 9b401cf, before the engine was taken apart and put together again: they are still the same.
 
+The two mixed runs were recorded again when choices got a prior of their own; their objective is
+(x - .4)^2 + .1 ((k - 5) / 3)^2 + (.2, 0, .5 for a, b, c), and c fails in the second.
+
 Each run is played again: the optimiser is told what was told then, and must ask for what was asked then. Told are the recorded
 points and not the new ones, so that the rounding of another processor does not add up; a millionth of each side is allowed for.
 """
