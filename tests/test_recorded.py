@@ -3,6 +3,9 @@
 The model and the planner of that time are spelled out, since the defaults are others now: one stationary kernel, standardised
 outputs, and two stages with everything left planned and believed.
 
+The two mixed runs were recorded again when choices got a prior of their own; their objective is
+(x - .4)^2 + .1 ((k - 5) / 3)^2 + (.2, 0, .5 for a, b, c), and c fails in the second.
+
 Each run is played again: the optimiser is told what was told then, and must ask for what was asked then. Told are the recorded
 points and not the new ones, so that the rounding of another processor does not add up; a millionth of each side is allowed for.
 """

@@ -2,16 +2,20 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from problems import make_candidates
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
+from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import Costs, Failures, query_candidate
 from glasses.lookahead.loss import value_for
+from glasses.search.propose import candidates_for
+from glasses.search.screen import screen
 from glasses.surrogate.feasibility import fit_failures
-from glasses.surrogate.posterior import incumbent
+from glasses.surrogate.posterior import incumbent, marginals
 
 MIXED = {
     "rate": Float(1e-4, 1e-1, log=True),
@@ -40,6 +44,63 @@ def test_a_mixed_space_is_minimised():
     assert {type(v) for params in seen for v in params.values()} == {float, int, str}
     assert len({tuple(params.items()) for params in seen}) == 24
     assert set(result.recommended.x) == set(MIXED)
+
+
+VALUES = ["a", "b", "c"]
+
+
+def valley(x):
+    """Three values whose optima lie apart; the best one is b."""
+    centre = {"a": (0.2, 0.7, 0.4), "b": (0.7, 0.3, 0.6), "c": (0.5, 0.5, 0.8)}[x[3]]
+    return sum(4 * (u - c) ** 2 for u, c in zip(x[:3], centre, strict=True)) + {"a": 0.4, "b": 0.0, "c": 0.2}[x[3]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_value_of_a_choice_is_considered(seed):
+    """EI at the best candidate of each value is nearly what a dense search finds with that value, and each is screened."""
+    optimizer = Optimizer([(0.0, 1.0)] * 3 + [Choice(VALUES)], budget=20, seed=seed, loss=ExpectedLoss())
+    for _ in range(9):
+        x = optimizer.ask()
+        optimizer.tell(x, valley(x))
+    problem, kernel = optimizer._planner.inference.problem(), optimizer.model.kernel
+    candidates = candidates_for(kernel, problem, 256, np.random.default_rng(0))
+    post = problem.post
+    eta = incumbent(kernel, post)
+
+    @jax.jit
+    def log_ei(X):
+        return log_expected_improvement(*marginals(kernel, post, X), eta)
+
+    points = np.asarray(candidates.candidates)
+    screened = np.asarray(screen(candidates, np.asarray(6), size=8, count=48))
+    floats = np.random.default_rng(1).random((4096, 3))
+    for k in range(3):
+        unit = (k + 0.5) / 3
+        dense = float(jnp.max(log_ei(jnp.asarray(np.column_stack([floats, np.full(4096, unit)])))))
+        found = float(jnp.max(log_ei(jnp.asarray(points[np.abs(points[:, 3] - unit) < 1e-6]))))
+        assert found > dense - 0.2
+        assert np.any(np.abs(screened[:, 3] - unit) < 1e-6)
+
+
+@pytest.mark.slow
+def test_a_run_does_not_stay_with_one_value_of_a_choice():
+    """Values that are alike (their correlation is above .9): what is learned with one is tried with the others."""
+    at = np.array([[0.37, 0.12, 0.27], [0.47, 0.44, 0.75], [0.11, 0.87, 0.55], [0.04, 0.57, 0.88]])
+    width = np.array([[3, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
+    height = {"a": (1.0, 1.2, 3.0, 2.2), "b": (1.0, 1.2, 3.0, 3.2), "c": (2.5, 1.2, 1.0, 2.0)}
+
+    def hartmann(x):
+        return -float(np.array(height[x[3]]) @ np.exp(-np.sum(width * (np.array(x[:3]) - at) ** 2, axis=1)))
+
+    for seed in (1, 6):  # with the prior of numbers: only a in the first run, a minimum of -3.0 in the second
+        optimizer = Optimizer([(0.0, 1.0)] * 3 + [Choice(VALUES)], budget=20, seed=seed, loss=ExpectedLoss())
+        taken = []
+        for _ in range(20):
+            x = optimizer.ask()
+            taken.append(x[3])
+            optimizer.tell(x, hartmann(x))
+        assert len(set(taken[8:])) > 1
+        assert "b" in taken[8:]
 
 
 @pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), TwoStage(nodes=3)], ids=str)

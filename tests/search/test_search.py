@@ -100,6 +100,16 @@ def test_starts_are_separated_while_they_can_be():
     assert chosen.tolist() == [0, 2, 3, 1]
 
 
+def test_the_first_starts_have_different_choices():
+    """A choice of three values in the second coordinate: the best of each value, then by score and distance alone."""
+    points = jnp.asarray([[0.5, 0.2], [0.9, 0.2], [0.1, 0.2], [0.5, 0.5], [0.7, 0.5], [0.3, 0.8], [0.51, 0.2]])
+    score = jnp.asarray([9.0, 8.0, 7.0, 1.0, 0.0, -50.0, 8.5])
+    choice = jnp.asarray([False, True])
+    assert separated_best(score, points, 6, choice).tolist() == [0, 3, 5, 1, 2, 4]
+    same = separated_best(score, points, 6, jnp.asarray([False, False]))
+    assert same.tolist() == separated_best(score, points, 6).tolist() == [0, 1, 2, 3, 4, 5]
+
+
 BATCHED = """
 import json, sys
 import glasses.runtime.device as device

@@ -134,6 +134,34 @@ def test_composition_is_arithmetic():
     np.testing.assert_allclose(Additive(a).covariance(ta, A, B), sum(alone) / D)
 
 
+def test_the_lengthscale_of_a_choice_has_a_prior_of_its_own():
+    """[eq:alike]: log l ~ N(log 2, 1/2) where the input is a choice, in every kernel, and the fit starts at its mode."""
+    numbers = 2**0.5 - 3.0 + 0.5 * np.log(D)
+
+    def penalty(kernel, lengths, choice):
+        layout = Layout.of(kernel.hyperparameters(D))
+        theta = jax.tree.map(jnp.asarray, layout.theta(jnp.asarray(layout.starts([0.0], True)[0])))
+        return float(layout.penalty(layout.free(theta | {"lengthscale": jnp.exp(jnp.asarray(lengths))}), choice))
+
+    lengths = [0.3, -0.4, 0.1]
+    for kernel in (Matern52(), SquaredExponential(), Additive()):
+        expected = ((0.3 - numbers) ** 2 + (0.1 - numbers) ** 2) / 3 / 2 + (-0.4 - np.log(2)) ** 2 / 0.5 / 2
+        assert penalty(kernel, lengths, CHOICE) == pytest.approx(expected)
+        assert penalty(kernel, lengths, None) == pytest.approx(sum((each - numbers) ** 2 for each in lengths) / 6)
+        starts = Layout.of(kernel.hyperparameters(D)).starts([0.0], True, np.asarray(CHOICE))[0]
+        np.testing.assert_allclose(starts[:D], [numbers, np.log(2), numbers])
+
+
+def test_a_kernel_of_some_inputs_knows_which_of_them_are_choices():
+    """Also a subset of a subset: its only input is number 1 of the whole."""
+    for kernel in (Subset(Matern52(), (1,)), Subset(Subset(Matern52(), (1,)), (2, 1))):
+        layout = Layout.of(kernel.hyperparameters(D))
+        one = layout.free({"lengthscale": jnp.asarray([1.0]), "variance": jnp.asarray(1.0)})
+        assert float(layout.penalty(one, CHOICE)) == pytest.approx(np.log(2) ** 2)
+        assert float(layout.penalty(one, ~CHOICE)) == pytest.approx((2**0.5 - 3.0) ** 2 / 6)
+        assert layout.starts([0.0], True, np.asarray(CHOICE))[0, 0] == pytest.approx(np.log(2))
+
+
 @given(power=st.floats(0.3, 3.0), root=st.floats(0.3, 3.0))
 def test_a_warping_keeps_the_order_the_ends_and_the_choices(power, root):
     """[eq:warp]"""
@@ -200,6 +228,7 @@ def fitted_by(kernel):
         (lambda: Hyperparameter(10.0, 1.0), "needs bounds low < high, above 0 unless log=False, got 10.0 and 1.0"),
         (lambda: Hyperparameter(0.0, 1.0), "needs bounds low < high, above 0 unless log=False"),
         (lambda: Hyperparameter(2.0, 3.0), "must start within 2.0 and 3.0, got start=1.0"),
+        (lambda: Hyperparameter(0.1, 9.0, choice_prior=Normal(0.0, 1.0)), "choice_prior needs a vector with a normal prior"),
         (lambda: Layout.of({"p": 1.0}), r"What a kernel learns must be Hyperparameter\(low, high, ...\), got 1.0"),
         (lambda: fitted_by(Broken()), r"The covariance of Broken\(\) is not finite or not positive definite"),
     ],

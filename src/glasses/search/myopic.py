@@ -45,7 +45,8 @@ def _best_myopic(candidates: CandidateSet, remaining: jax.Array, *, kernel: Kern
     value = _with_known(loss, candidates, value, mu, var)
     value = jnp.where(is_excluded(candidates, points) | jnp.isnan(value), -jnp.inf, value)
     d = points.shape[1]
-    first = points[separated_best(value, points, polished)]
+    choice = None if candidates.lattice is None else candidates.lattice.is_choice
+    first = points[separated_best(value, points, polished, choice)]
     found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=30, first_step=0.01)
     best, best_value = found.x, -found.f
     if candidates.lattice is not None:

@@ -2,8 +2,9 @@
 
 The cover is a Sobol set, shifted; the points around the best observation lie at scales from a third of the cube down to 1e-4
 (on a lattice: neighbouring values, exchanged choices); the local maxima of EI are polished by gradients from the best
-well-separated candidates. All of them are on the lattice where there is one. The pending points come last. Of a small finite
-space every configuration is a candidate.
+well-separated candidates, half of which differ in their choices (no gradient leads from one value of a choice to another). All
+of them are on the lattice where there is one. The pending points come last. Of a small finite space every configuration is a
+candidate.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Posterior, condition, incumbent, marginals, mean
 
 _SEPARATION = 0.05  # starts of a polish are at least this far apart (largest coordinate)
+_SAME_CHOICE = 1e-5  # values of a choice lie at least 1e-4 apart
 _STARTS = 8
 
 
@@ -65,17 +67,23 @@ def neighbourhood(d: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return scale * rng.standard_normal((size, d)) / np.sqrt(d)
 
 
-def separated_best(score: jax.Array, points: jax.Array, count: int) -> jax.Array:
-    """Indices of the ``count`` best scores, each at least ``_SEPARATION`` from the ones before while there are such."""
+def separated_best(score: jax.Array, points: jax.Array, count: int, choice: jax.Array | None = None) -> jax.Array:
+    """Indices of the ``count`` best scores, each at least ``_SEPARATION`` from the ones before while there are such.
 
-    def pick(k: int, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        score, chosen = state
-        i = jnp.argmax(score)
-        near = jnp.max(jnp.abs(points - points[i]), axis=1) < _SEPARATION
-        lowered = jnp.where(near, score - 1e6, score)  # not excluded: a small box may have nothing else
-        return lowered.at[i].set(-jnp.inf), chosen.at[k].set(i)
+    ``choice`` (d,) marks coordinates without an order. Where there are any, the first half of the indices have different
+    choices while there are such: the best of all, the best with other choices, and so on.
+    """
 
-    return jax.lax.fori_loop(0, count, pick, (score, jnp.zeros(count, int)))[1]
+    def pick(k: int, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        score, tried, chosen = state  # nothing is excluded, only lowered: a small box may have nothing else
+        i = jnp.argmax(score if choice is None else score - jnp.where(tried & (k < count // 2), 1e7, 0.0))
+        apart = jnp.abs(points - points[i])
+        lowered = jnp.where(jnp.max(apart, axis=1) < _SEPARATION, score - 1e6, score)
+        if choice is not None:
+            tried = tried | (jnp.all((apart < _SAME_CHOICE) | ~choice, axis=1) & jnp.any(choice))
+        return lowered.at[i].set(-jnp.inf), tried, chosen.at[k].set(i)
+
+    return jax.lax.fori_loop(0, count, pick, (score, jnp.zeros(score.shape, bool), jnp.zeros(count, int)))[2]
 
 
 @program
@@ -115,7 +123,8 @@ def _propose(
         value, pull = jax.vjp(lambda X: -log_ei(X), X)  # each value depends on its own row alone
         return value, pull(jnp.ones_like(value))[0]
 
-    first = points[separated_best(log_ei(points), points, _STARTS)]
+    choice = None if lattice is None else lattice.is_choice
+    first = points[separated_best(log_ei(points), points, _STARTS, choice)]
     d = points.shape[1]
     found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=30, first_step=0.02, tolerance=1e-6)
     every = jnp.concatenate([points, snap(lattice, found.x)])

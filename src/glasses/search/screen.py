@@ -1,4 +1,7 @@
-"""Which candidates are worth valuing: those of highest EI, the predicted plan, the best by a coarse value given that plan."""
+"""Which candidates are worth valuing: those of highest EI, the predicted plan, the best by a coarse value given that plan.
+
+Where there are choices, the candidates of highest EI with different choices are among them.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ from glasses.lookahead.oracles import KrigingBeliever
 from glasses.runtime.batching import batched_map
 from glasses.runtime.program import program
 from glasses.search.exclusion import is_excluded
+from glasses.search.propose import separated_best
+
+_DIFFERENT = 4  # candidates with different choices that are valued whatever their EI
 
 
 @program
@@ -39,6 +45,10 @@ def screen(candidates: CandidateSet, remaining: jax.Array, *, size: int, count: 
     plan = coarse.predict_steps(candidates, query_candidate(candidates, jnp.argmax(log_ei)), remaining, size)
     third = max(1, count // 3)
     on_plan = jnp.zeros(C).at[plan].add(active_steps(plan, jnp.minimum(remaining, 1 + third))) > 0
+    if candidates.lattice is not None:
+        choice = candidates.lattice.is_choice
+        different = separated_best(log_ei, points, 2 * _DIFFERENT, choice)[:_DIFFERENT]
+        on_plan = on_plan.at[different].set(on_plan[different] | jnp.any(choice))
     hopeful = jax.lax.top_k(jnp.where(on_plan & ~excluded, jnp.inf, log_ei), min(4 * count, C))[1]
     fitted = candidates._replace(samples=None)
     value = batched_map(lambda i: value_for(coarse, fitted, lambda each: query_candidate(each, i), plan, remaining), hopeful)

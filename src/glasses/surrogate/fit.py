@@ -102,6 +102,7 @@ class FreeModel(NamedTuple):
     kernel: Kernel
     constant_mean: bool  # whether c is learned; else it is 0
     with_prior: bool
+    choices: bool = False  # whether some inputs are choices: they have a prior of their own
 
     def hyper(self, free: jax.Array, d: int, fixed_noise: jax.Array, choice: jax.Array | None) -> Hyper:
         """The free numbers as hyperparameters; a fixed noise variance (>= 0) overrides the learned one."""
@@ -128,13 +129,15 @@ class FreeModel(NamedTuple):
         rest = [fixed_noise < 0, jnp.asarray(self.constant_mean)]
         return jnp.concatenate([jnp.ones(self.layout(d).size, bool), jnp.stack(rest)])
 
-    def starts(self, d: int, count: int) -> np.ndarray:
+    def starts(self, d: int, count: int, choice: np.ndarray | None = None) -> np.ndarray:
         """Deterministic: the first start, then shorter and longer lengthscales and more noise, then a random spread."""
         shapes = list(_SHAPES)
         rng = np.random.default_rng(0)
         while len(shapes) < count:
             shapes.append((rng.uniform(-2.0, 2.0), float(np.exp(rng.uniform(np.log(1e-3), np.log(0.3))))))
-        kernel = self.layout(d).starts([shift for shift, _ in shapes[:count]], self.with_prior)
+        kernel = self.layout(d).starts(
+            [shift for shift, _ in shapes[:count]], self.with_prior, choice if self.choices else None
+        )
         return np.column_stack([kernel, [np.log(noise) for _, noise in shapes[:count]], np.zeros(count)])
 
     def objective(
@@ -157,7 +160,7 @@ class FreeModel(NamedTuple):
         assert _NOISE.prior is not None
         assert _MEAN.prior is not None
         rest = _NOISE.prior.penalty(free[layout.size]) + _MEAN.prior.penalty(free[layout.size + 1])
-        return value + (layout.penalty(free) + rest)
+        return value + (layout.penalty(free, choice if self.choices else None) + rest)
 
 
 def fitted(
@@ -166,7 +169,7 @@ def fitted(
     """The posterior at the best hyperparameters. ``fixed_noise``: the noise variance, or -1 to learn it."""
     N, d = X.shape
     data = _padded(X, y, data_size(N))
-    begin, passes = model.starts(d, starts), 60
+    begin, passes = model.starts(d, starts, choice), 60
     noise = np.asarray(fixed_noise)
     for size in (_SUBSET, LARGEST_FIT):
         if size < N:

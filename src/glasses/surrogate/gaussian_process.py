@@ -85,7 +85,7 @@ class GaussianProcess:
             hyper = Hyper(theta, np.asarray(self._noise_variance(outputs)), mean, choice)
             post = conditioned(self.kernel, hyper, X, z)
         else:
-            post = fitted(self._free(), X, z, self._noise_variance(outputs), choice, self.fit.starts)
+            post = fitted(self._free(choice), X, z, self._noise_variance(outputs), choice, self.fit.starts)
         if not np.all(np.isfinite(np.asarray(post.alpha))):
             raise ValueError(f"The covariance of {self.kernel!r} is not finite or not positive definite: mend its formulas.")
         return post
@@ -95,11 +95,12 @@ class GaussianProcess:
         if self.hyperparameter_samples == 0 or isinstance(self.fit, Known) or int(post.n) > LARGEST_FIT:
             return None
         noise = np.asarray(self._noise_variance(outputs))
-        return sampled(post, noise, model=self._free(), count=self.hyperparameter_samples)
+        return sampled(post, noise, model=self._free(post.hyper.choice), count=self.hyperparameter_samples)
 
-    def _free(self) -> FreeModel:
+    def _free(self, choice: np.ndarray | None) -> FreeModel:
         assert not isinstance(self.fit, Known)
-        return FreeModel(self.kernel, self.constant_mean, self.fit.with_prior)
+        choices = choice is not None and bool(np.any(choice))
+        return FreeModel(self.kernel, self.constant_mean, self.fit.with_prior, choices)
 
     def _noise_variance(self, outputs: Outputs) -> float:
         """In the units of transformed outputs; -1 if it is learned."""
