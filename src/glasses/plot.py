@@ -16,6 +16,8 @@ from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast, Plan
 from glasses.space.parameters import Choice
 
+LEVELS = (0.025, 0.5, 0.975)  # of a prediction: its median and the central 95 %
+
 
 @dataclass(frozen=True)
 class RunData:
@@ -108,8 +110,7 @@ class Slice:
     log: bool
     labels: list[str] | None  # of a choice; its positions are 0, 1, ...
     at: np.ndarray  # (g,) positions
-    mean: np.ndarray  # (g,)
-    sd: np.ndarray  # (g,)
+    model: np.ndarray  # (g, 3): the prediction's LEVELS
     evaluated: np.ndarray  # (n,) positions of the evaluations
     failed: np.ndarray  # (f,)
     plan: np.ndarray  # (k,) next point first; empty when nothing is left
@@ -122,8 +123,7 @@ class OverviewData:
 
     values: np.ndarray  # (n,)
     best: np.ndarray  # (n,)
-    plan_mean: np.ndarray  # (k,)
-    plan_sd: np.ndarray  # (k,)
+    plan: np.ndarray  # (k, 3): LEVELS of what is predicted at the plan's points
     expected_best: float | None
     slices: list[Slice]
 
@@ -140,6 +140,12 @@ def overview_data(
     failed = np.array([space.read(each.x)[0][0] for each in result.failures]).reshape(-1, space.d)
     ahead = np.array([space.read(x)[0][0] for x in plan.points]) if plan is not None else np.zeros((0, space.d))
     centre = space.read(result.recommended.x)[0][0]
+
+    def levels(points: np.ndarray) -> np.ndarray:
+        if not len(points):
+            return np.zeros((0, len(LEVELS)))
+        return np.sort(sign * optimizer.quantiles([space.form(x) for x in points], LEVELS), axis=1)
+
     slices = []
     for i, parameter in enumerate(space.parameters):
         count = resolution if parameter.count is None else min(parameter.count, resolution)
@@ -147,15 +153,13 @@ def overview_data(
         at = np.unique(parameter.from_unit(np.linspace(ends[0], ends[1], count)))
         along = np.repeat(centre[None], len(at), axis=0)
         along[:, i] = at
-        mean, sd = optimizer.predict([space.form(x) for x in along])
         slices.append(
             Slice(
                 name=space.name(i),
                 log=bool(getattr(parameter, "log", False)),
                 labels=[str(each) for each in parameter.values] if isinstance(parameter, Choice) else None,
                 at=at,
-                mean=sign * mean,
-                sd=sd,
+                model=levels(along),
                 evaluated=evaluated[:, i],
                 failed=failed[:, i],
                 plan=ahead[:, i],
@@ -166,8 +170,7 @@ def overview_data(
     return OverviewData(
         values=values,
         best=sign * np.minimum.accumulate(result.func_vals),
-        plan_mean=np.zeros(0) if plan is None else sign * plan.mean,
-        plan_sd=np.zeros(0) if plan is None else plan.sd,
+        plan=levels(ahead),
         expected_best=None if plan is None or plan.expected_best is None else sign * plan.expected_best,
         slices=slices,
     )
@@ -198,23 +201,27 @@ def draw_overview(data: OverviewData, path: str | Path, title: str = "") -> None
     plt.close(figure)
 
 
+def _around(levels: np.ndarray) -> np.ndarray:
+    """How far a band reaches below and above its middle, (2, k)."""
+    return np.stack([levels[:, 1] - levels[:, 0], levels[:, 2] - levels[:, 1]])
+
+
 def _draw_convergence(axis: Any, data: OverviewData) -> None:
     count = np.arange(1, len(data.values) + 1)
     axis.plot(count, data.values, "o", color="0.6", markersize=4, label="evaluation")
     axis.step(count, data.best, where="post", color="tab:blue", label="best so far")
-    known = np.isfinite(data.plan_mean)
-    if known.any():
-        ahead = len(count) + np.arange(1, len(data.plan_mean) + 1)[known]
+    if len(data.plan):
+        ahead = len(count) + np.arange(1, len(data.plan) + 1)
         axis.errorbar(
             ahead,
-            data.plan_mean[known],
-            2 * data.plan_sd[known],
+            data.plan[:, 1],
+            _around(data.plan),
             fmt="o",
             color="tab:red",
             markerfacecolor="none",
             elinewidth=0.6,
             markersize=4,
-            label="plan, ± 2 sd",
+            label="plan, 95 %",
         )
         if data.expected_best is not None:
             axis.plot(ahead[-1], data.expected_best, "D", color="tab:red", markersize=6, label="expected best at the end")
@@ -224,21 +231,20 @@ def _draw_convergence(axis: Any, data: OverviewData) -> None:
 
 def _draw_slice(axis: Any, each: Slice, data: OverviewData) -> None:
     if each.labels is not None:
-        axis.errorbar(each.at, each.mean, 2 * each.sd, fmt="s", color="tab:blue", capsize=4, label="model, ± 2 sd")
+        axis.errorbar(each.at, each.model[:, 1], _around(each.model), fmt="s", color="tab:blue", capsize=4, label="model, 95 %")
         axis.set_xticks(range(len(each.labels)), each.labels, parse_math=False)
     else:
-        axis.plot(each.at, each.mean, color="tab:blue", label="model, ± 2 sd")
-        axis.fill_between(each.at, each.mean - 2 * each.sd, each.mean + 2 * each.sd, color="tab:blue", alpha=0.15, linewidth=0)
+        axis.plot(each.at, each.model[:, 1], color="tab:blue", label="model, 95 %")
+        axis.fill_between(each.at, each.model[:, 0], each.model[:, 2], color="tab:blue", alpha=0.15, linewidth=0)
         if each.log:
             axis.set_xscale("log")
     axis.plot(each.evaluated, data.values, "o", color="0.6", markersize=4, label="evaluated")
     low, high = axis.get_ylim()
     if len(each.failed):
         axis.plot(each.failed, np.full(len(each.failed), high), "x", color="black", clip_on=False, label="failed")
-    known = np.isfinite(data.plan_mean)
-    if known.any():
-        axis.plot(each.plan[known][1:], data.plan_mean[known][1:], "o", markerfacecolor="none", markeredgecolor="tab:red")
-        axis.plot(each.plan[0], data.plan_mean[0], "*", color="tab:red", markersize=13, label="next point, then the plan")
+    if len(data.plan):
+        axis.plot(each.plan[1:], data.plan[1:, 1], "o", markerfacecolor="none", markeredgecolor="tab:red")
+        axis.plot(each.plan[0], data.plan[0, 1], "*", color="tab:red", markersize=13, label="next point, then the plan")
     axis.axvline(each.recommended, color="tab:orange", linewidth=1, linestyle="--", label="recommended")
     axis.set_ylim(low, high)
     axis.set_xlabel(each.name, parse_math=False)

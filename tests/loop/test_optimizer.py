@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from problems import hills
@@ -5,6 +7,7 @@ from scipy.stats import norm
 
 from glasses import ExpectedLoss, GaussianProcess, Glasses, Optimizer, TwoStage
 from glasses.lookahead import LowerConfidenceBound
+from glasses.search.recommend import predict
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 
@@ -274,3 +277,32 @@ def test_a_seed_is_drawn_and_kept():
     assert isinstance(optimizer.seed, int)
     same = Optimizer(BOX, budget=5, seed=optimizer.seed)
     np.testing.assert_array_equal(optimizer.ask(), same.ask())
+
+
+def test_quantiles_of_a_prediction_are_in_the_units_of_y():
+    """Outputs with a long tail: against draws of the model's normal prediction, sent through the output transform."""
+    optimizer = Optimizer([(0.0, 1.0)], budget=20, seed=1)
+    X = np.linspace(0.02, 0.98, 7)[:, None]
+    optimizer.tell(X, [math.exp(12 * (float(x[0]) - 0.3) ** 2) for x in X])
+    found = optimizer.quantiles([[0.4], [0.93]], (0.1, 0.5, 0.9))
+    assert found.shape == (2, 3)
+    assert np.all(np.diff(found, axis=1) > 0)
+    known = optimizer._planner.inference
+    mu, sd = predict(known.posterior(), np.array([[0.4], [0.93]]), kernel=optimizer.model.kernel)
+    normal = np.random.default_rng(0).standard_normal(200_000)
+    for row, m, s in zip(found, np.asarray(mu), np.asarray(sd), strict=True):
+        draws = known.outputs().inverse(m + s * normal)
+        np.testing.assert_allclose(row, np.quantile(draws, (0.1, 0.5, 0.9)), rtol=0.02, atol=0.02 * draws.std())
+    recommended = optimizer.result().recommended
+    assert recommended.low <= recommended.high
+    assert optimizer.quantiles([recommended.x], (0.1, 0.9))[0] == pytest.approx([recommended.low, recommended.high], rel=1e-6)
+
+
+@pytest.mark.parametrize("levels", [0.5, (), (0.0, 0.5), (0.5, 1.0), "half", (math.nan,), None])
+def test_levels_that_are_no_levels(levels):
+    optimizer = Optimizer([(0.0, 1.0)], budget=20, seed=1)
+    with pytest.raises(ValueError, match="no data to predict from"):
+        optimizer.quantiles([0.5])
+    optimizer.tell([0.5], 1.0)
+    with pytest.raises(ValueError, match=r"levels must be numbers between 0 and 1 such as \(0.1, 0.9\), got"):
+        optimizer.quantiles([0.5], levels)

@@ -40,6 +40,17 @@ def checked_best_possible(value: Any) -> float | None:
     return number
 
 
+def checked_levels(levels: Any) -> np.ndarray:
+    """Quantile levels as an array."""
+    try:
+        found = np.array(levels, dtype=float)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.ndim != 1 or not found.size or not np.all((found > 0) & (found < 1)):
+        raise ValueError(f"levels must be numbers between 0 and 1 such as (0.1, 0.9), got {levels!r}.")
+    return found
+
+
 def checked_seed(seed: Any) -> int:
     """The seed, or a fresh one."""
     if seed is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from glasses.lookahead.loss import Loss
-from glasses.loop.checks import checked_best_possible, checked_part, checked_seed, values_of, whole
+from glasses.loop.checks import checked_best_possible, checked_levels, checked_part, checked_seed, values_of, whole
 from glasses.loop.cost import Cost
 from glasses.loop.design import usual_initial
 from glasses.loop.inference import Inference
@@ -293,6 +293,17 @@ class Optimizer:
         if not self._ledger.y:
             raise ValueError("There is no data to predict from: tell at least one evaluation first.")
         return self._planner.predict(points)
+
+    @_in_turn
+    def quantiles(self, x: Any, levels: Sequence[float] = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """Quantiles of what the model predicts at one point or several, in the units of y: a row per point.
+
+        They keep their meaning where outputs are transformed: half of the predictions lie below the median, whatever bends.
+        """
+        points, _ = self.space.read(x)
+        if not self._ledger.y:
+            raise ValueError("There is no data to predict from: tell at least one evaluation first.")
+        return self._planner.quantiles(points, checked_levels(levels))
 
     @_in_turn
     def loss_at(self, x: Any, left: int | None = None) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glasses.lookahead.forecast import ForecastGains, forecast_gains
+from glasses.lookahead.forecast import BAND, ForecastGains, forecast_gains
 from glasses.lookahead.loss import Loss
 from glasses.loop.correction import CORRECTION
 from glasses.loop.design import design_point
@@ -200,6 +200,12 @@ class Planner:
         mu, sd = predict(known.posterior(), self.space.to_unit(points), kernel=known.model.kernel)
         return known.outputs().moments(np.asarray(mu), np.asarray(sd))
 
+    def quantiles(self, points: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        """Quantiles of the posterior at raw points in the units of y, (n, levels)."""
+        known = self.inference
+        mu, sd = predict(known.posterior(), self.space.to_unit(points), kernel=known.model.kernel)
+        return known.outputs().quantile(np.asarray(mu)[:, None], np.asarray(sd)[:, None], levels)
+
     def recommend(self) -> Recommendation:
         """The minimum of the posterior mean."""
         known, d = self.inference, self.space.d
@@ -208,8 +214,10 @@ class Planner:
         lattice, kernel = self.space.lattice, known.model.kernel
         found = lowest_mean(known.posterior(), spread, lattice, known.feasibility(), kernel=kernel)
         x = self.space.from_unit(np.asarray(found.x))
-        mean, sd = known.outputs().moments(float(found.mean), float(found.sd))
-        return Recommendation(self.space.form(x), float(mean), float(sd))
+        outputs, mean, sd = known.outputs(), float(found.mean), float(found.sd)
+        low, high = (float(outputs.quantile(mean, sd, 0.5 + side * BAND / 2)) for side in (-1, 1))
+        mean, sd = outputs.moments(mean, sd)
+        return Recommendation(self.space.form(x), float(mean), float(sd), low, high)
 
     def is_exact(self) -> bool:
         """Whether the fitted model takes evaluations to be without noise."""

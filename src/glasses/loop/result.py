@@ -54,11 +54,13 @@ class Result(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The minimum of the posterior mean: the point, its predicted mean and the standard deviation of that prediction."""
+    """The minimum of the posterior mean: the point, what is predicted there and how far: sd, and the central 80 %."""
 
     x: Any
     mean: float
     sd: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
