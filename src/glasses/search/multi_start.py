@@ -7,12 +7,17 @@
 
 A myopic loss is valued at every candidate and polished (``myopic``). A loss that is valued by simulation is raced instead of
 valued and polished (``race``). Steps, integers and choices are moved to what can be run before they are valued. The winner is
-never a point already observed or pending unless the noise makes a repetition worth something. One compiled program per stage,
-loss, data size and horizon size; deterministic given the candidate set.
+never a point already observed or pending unless the noise makes a repetition worth something.
+
+Where the model is trusted in part only (``loop.trust``), the myopic decision is found first, as carefully as if it were all
+that is wanted, and a plan is followed if the gain it promises is larger than that point's by ``MARGIN``.
+
+One compiled program per stage, loss, data size and horizon size; deterministic given the candidate set.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +28,7 @@ import numpy as np
 
 from glasses.lookahead.candidates import CandidateSet, query_point
 from glasses.lookahead.loss import Loss, value_for
+from glasses.lookahead.myopic import ExpectedLoss
 from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.batching import batched_map
 from glasses.runtime.padding import horizon_size
@@ -34,6 +40,8 @@ from glasses.search.screen import screen
 from glasses.search.value import SCREENED, value_points, with_gain_after_failure
 from glasses.space.snapping import snap
 from glasses.surrogate.kernels import Kernel
+
+MARGIN = 0.1  # of the gain: what a plan must promise beyond the myopic decision to be followed
 
 
 @dataclass(frozen=True)
@@ -60,9 +68,15 @@ class MultiStart:
         n = min(horizon(loss, problem.remaining, problem.trust), self.candidates)
         if not loss.looks_ahead:
             return decide(candidates, best_myopic(candidates, problem, n, kernel, loss, polished=2 * self.polished))
-        size = horizon_size(n)
-        candidates = trusting(loss, candidates, problem.trust, n)
+        myopic = None
+        if loss.steps == "trusted" and problem.trust is not None and loss.race is None:
+            myopic = decide(
+                candidates, best_myopic(candidates, problem, 1, kernel, ExpectedLoss(), polished=2 * self.polished)
+            ).x
+        candidates, size = trusting(loss, candidates, problem.trust, n), horizon_size(n)
         screened = screen(candidates, np.asarray(n), size=size, count=self.screened)
+        if myopic is not None:
+            screened = np.concatenate([myopic[None], np.asarray(screened)[:-1]])
         candidates = with_gain_after_failure(candidates, problem, n, kernel, loss, screened)
         valued = value_points(candidates, screened, problem, n, kernel, loss, count=self.screened, size=size)
         if loss.race is not None:
@@ -70,7 +84,11 @@ class MultiStart:
         cost = problem.cost_at(screened)
         moved = _polish(candidates, valued, cost, np.asarray(n), kernel=kernel, loss=loss, count=self.polished)
         again = value_points(candidates, moved, problem, n, kernel, loss, count=self.polished, size=size)
-        return decide(candidates, again, valued)
+        planned = decide(candidates, again, valued)
+        if myopic is None:
+            return planned
+        now = decide(candidates, Valued(*(np.asarray(column)[:1] for column in valued)))
+        return planned if planned.value > now.value + math.log1p(MARGIN) else now
 
 
 @program
