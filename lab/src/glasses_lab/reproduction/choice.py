@@ -1,131 +1,180 @@
-"""The campaign that chose the default planner, as tables and a figure, from the results in the repository.
+"""What the default was chosen on, and the last word on it: the tables of docs/how_to_choose.md, from the kept results.
 
-The suite ``development`` has two batches of seeds. The ``first`` is looked at while choosing, with as many runs per method as
-are needed to drop it; the ``last`` is run when the choice has been made, in full, and only it says how good the choice is. What
-was aimed at is checked line by line in ``goals``.
+``bbob`` was looked at while choosing. The others were run once the choice had been made: COCO's instances 4 and 5, models to be
+tuned, laboratory tables, and the suite of the earlier default (``development``, seeds from 2000, where the peers' runs are those
+of that time). What was aimed at is checked line by line in ``goals``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from glasses_lab.campaign.decades import Duel, duels
+from glasses_lab.campaign.decades_tables import CHAMPION, against_each, summary
 from glasses_lab.campaign.measures import Row
-from glasses_lab.campaign.statistics import CLEAR, against, average_ranks, by_problem, estimate, lead, over_problems
+from glasses_lab.campaign.statistics import average_ranks, by_problem, estimate, over_problems
 from glasses_lab.campaign.suite import read_suite
-from glasses_lab.campaign.tables import BASELINE, CLAIM, by_function, duels, in_order, overall, problems_of, title
+from glasses_lab.campaign.tables import BASELINE, CLAIM, in_order, overall, problems_of, title
+from glasses_lab.campaign.tables import duels as gap_duels
 from glasses_lab.reproduction.page import filled
 from glasses_lab.reproduction.stored import Loaded, fresh, stored
 
-SUITE, BATCHES, CHOSEN = "development", {"first": 1000, "last": 2000}, "two-stage"
+SUITES = ("bbob", "bbob-last", "tuning", "laboratory", "development")
+OLD = "development"
+FIRST_SEEDS = {OLD: 2000}
 RIVAL = "botorch-logei-exact"
+SAMPLERS = ("optuna-tpe", "optuna-gp")
 
 
 def load(results: Path | None = None) -> Loaded:
-    """Batch -> rows and what they are about: of a file of fresh records, or the kept rows of a folder or of the repository."""
+    """Suite -> rows and what they are about: of a file of fresh records, or the kept rows of a folder or of the repository."""
     if results is None or results.is_dir():
-        return {name: stored(f"{SUITE}-{name}", results) for name in BATCHES}
-    suite, found = read_suite(SUITE), {}
-    for name, first in BATCHES.items():
-        batch = fresh(SUITE, results, {task.key for task in suite.from_seed(first).tasks})
+        return {name: stored(name, results) for name in SUITES}
+    found = {}
+    for name in SUITES:
+        suite = read_suite(name).from_seed(FIRST_SEEDS.get(name))
+        batch = fresh(name, results, {task.key for task in suite.tasks})
         if batch is not None:
-            rows, told = batch
-            found[name] = rows, told | {"command": f"{told['command']} --first-seed {first}"}
+            found[name] = batch
     if not found:
-        raise ValueError(f"{results} holds no run of suite {SUITE}: run `glasses-lab campaign run {SUITE}` first.")
+        raise ValueError(f"{results} holds no run of {', '.join(SUITES)}: run `glasses-lab campaign run {SUITES[0]}` first.")
     return found
 
 
 def texts(loaded: Loaded) -> dict[str, str]:
-    """Every table, and a line about every batch, by name."""
-    families = read_suite(SUITE).families
-    made = {
-        f"{name}-about": f"`{told['command']}`: {told['runs']} runs, {told['date']}; {told['versions']}."
-        for name, (_, told) in loaded.items()
-    }
-    if "first" in loaded:
-        made["first"] = duels(loaded["first"][0], families)
-    if "last" in loaded:
-        rows = loaded["last"][0]
-        made |= {
-            "last": overall(rows, timed=False),
-            "lead": duels(rows, families, CHOSEN),
-            "functions": by_function(rows),
-            "goals": goals(rows),
-        }
+    """Every table, and a line about every suite, by name."""
+    made = {"goals": goals({name: rows for name, (rows, _) in loaded.items()})}
+    for name, (rows, told) in loaded.items():
+        made[f"{name}-about"] = f"`{told['command']}`: {told['runs']} runs, {told['date']}; {told['versions']}."
+        families = read_suite(name).families
+        if name == OLD:  # the peers' rows were kept before there were decades
+            made |= {name: overall(rows, timed=False), f"{name}-against": gap_duels(rows, families, CHAMPION)}
+        else:
+            made |= {name: summary(rows, families), f"{name}-against": against_each(rows)}
     return made
 
 
-def goals(rows: Sequence[Row]) -> str:
-    """What was aimed at, whether it was reached, and the figures. What cannot be said from these rows is said to be so."""
-    methods, table, problems = in_order(rows), by_problem(rows), problems_of(rows)
-    ranks, leads = average_ranks(rows, methods), lead(rows, CHOSEN, methods)
-    means = {
-        method: over_problems([estimate([row.gap for row in table[problem, method].values()]) for problem in problems]).mean
-        for method in methods
-        if all((problem, method) in table for problem in problems)
-    }
-    by_mean, by_rank = sorted(means, key=lambda m: -means[m]), sorted(ranks, key=lambda m: ranks[m])
-    all_ranked = not any(math.isnan(rank) for rank in ranks.values())
-    weighed, coarse = average_ranks(rows, methods, by_problem_first=True), average_ranks(rows, methods, tie=CLEAR)
-    ranked = "; ".join(
-        words + _listed(sorted(each, key=lambda m: each[m]), each, 2)
-        for words, each in (
-            ("", ranks),
-            ("afterwards: all functions of one weight ", weighed),
-            (f"ties below {CLEAR:g} ", coarse),
-        )
-    )
-    lines = [
-        ("highest mean gap", by_mean[0] == CHOSEN if CHOSEN in means else None, _listed(by_mean, means, 3)),
-        ("best average rank", by_rank[0] == CHOSEN if all_ranked else None, ranked),
-    ]
-    for rival in (BASELINE, RIVAL):
-        what = f"better than {title(rival)}, p < .05"
-        if rival in leads:
-            found = leads[rival]
-            figures = f"p = {found.p_holm:.2g} after Holm, {found.wins} : {found.losses}"
-            lines.append((what, found.p_holm < CLAIM and found.favours > 0, figures))
-        else:
-            lines.append((what, None, ""))
-    families = read_suite(SUITE).families
-    sides = {
-        family: against([row for row in rows if families.get(row.problem) == family], BASELINE, [CHOSEN])
-        for family in dict.fromkeys(families.values())
-    }
-    known = {family: found[CHOSEN].difference for family, found in sides.items() if CHOSEN in found}
-    enough = len(known) == len(sides) and not any(math.isnan(each.error) for each in known.values())
-    held = all(each.mean >= -2 * each.error for each in known.values()) if enough else None
-    figures = ", ".join(f"{family} {each.mean:+.3f} ± {each.error:.3f}" for family, each in known.items())
-    lines.append(("in no family worse than EL by two standard errors", held, figures))
+@dataclass(frozen=True)
+class Goal:
+    """What was aimed at, whether it was reached (None: these rows do not say), and the figures."""
+
+    what: str
+    reached: bool | None
+    figures: str
+
+
+def goals(suites: dict[str, list[Row]]) -> str:
+    """What was aimed at, whether it was reached, and the figures."""
+    lines = [*_coco(suites.get("bbob-last", [])), _never_below(suites), *_old(suites.get(OLD, []))]
+    lines += [line for name in ("tuning", "laboratory") for line in _tables(name, suites.get(name, []))]
     said = {True: "yes", False: "**no**", None: "not enough runs"}
     return "\n".join(
-        [
-            "| goal | reached | figures |",
-            "|---|---|---|",
-            *(f"| {what} | {said[held]} | {words} |" for what, held, words in lines),
-        ]
+        ["| goal | reached | figures |", "|---|---|---|", *(f"| {g.what} | {said[g.reached]} | {g.figures} |" for g in lines)]
     )
 
 
-def _listed(order: Sequence[str], values: Mapping[str, float], digits: int) -> str:
-    return ", ".join(f"{title(method)} {values[method]:.{digits}f}" for method in order)
+def _coco(rows: Sequence[Row]) -> list[Goal]:
+    small, large = ([row for row in rows if (row.d == 10) == ten] for ten in (False, True))
+    gaps = [row.gap for row in small if row.method == CHAMPION]
+    mean = estimate(gaps) if gaps else None
+    found = _duels(small)
+    rival = found.get(RIVAL)
+    peers = {method: duel for method, duel in _duels(large).items() if method != BASELINE}
+    what = f"BBOB, d 2, 3, 5: lead over {title(RIVAL)}"
+    return [
+        Goal(
+            "BBOB, d 2, 3, 5: mean gap of at least .87",
+            None if mean is None else mean.mean >= 0.87,
+            "" if mean is None else f"{mean.mean:.3f} ± {mean.error:.3f}, {mean.count} runs",
+        ),
+        Goal(
+            f"{what} of at least .08 in gap and .6 decades, p < .001",
+            None if rival is None else rival.gap.mean >= 0.08 and rival.decades.mean >= 0.6 and rival.p_holm < 0.001,
+            "" if rival is None else _figures(rival),
+        ),
+        Goal(
+            "BBOB, d 10: ahead of every peer in both",
+            all(duel.gap.mean > 0 and duel.decades.mean > 0 for duel in peers.values()) if peers else None,
+            "; ".join(f"{title(method)} {_figures(duel)}" for method, duel in peers.items()),
+        ),
+    ]
 
 
-def make(out: Path, results: Path | None = None, page: Path | None = None) -> None:
-    """Print the tables, draw the figure into the folder ``out`` and fill the page."""
-    from glasses_lab.reproduction.comparison import draw
+def _never_below(suites: dict[str, list[Row]]) -> Goal:
+    """In gap and, where it is known, in decades."""
+    words, held, known = [], True, False
+    for name, rows in suites.items():
+        duel = _duels(rows).get(BASELINE)
+        if duel is None or name == "bbob":
+            continue
+        known = True
+        for each in (duel.gap, duel.decades):
+            held = held and (math.isnan(each.mean) or each.mean >= -each.error)
+        words.append(f"{name} {_figures(duel)}")
+    return Goal("on no suite below EL by more than a standard error", held if known else None, "; ".join(words))
 
-    loaded = load(results)
-    made = texts(loaded)
-    for name in ("first", "goals", "last", "lead", "functions"):
-        if name in made:
-            print(f"\n{name}\n\n{made[name]}")
-    if "last" in loaded:
-        others = [method for method in in_order(loaded["last"][0]) if method not in (BASELINE, CHOSEN)]
-        draw({"last batch": loaded["last"][0]}, out / "choice.png", methods=(CHOSEN, *others))
-        print(f"\nfigure {out / 'choice.png'}")
+
+def _old(rows: Sequence[Row]) -> list[Goal]:
+    methods, table, problems = in_order(rows), by_problem(rows), problems_of(rows)
+    whole = [m for m in methods if all((problem, m) in table for problem in problems)]
+    means = {m: over_problems([estimate([r.gap for r in table[p, m].values()]) for p in problems]).mean for m in whole}
+    ranks = {method: rank for method, rank in average_ranks(rows, whole).items() if not math.isnan(rank)} if whole else {}
+    there, first = CHAMPION in means, min(ranks, key=lambda m: ranks[m]) if ranks else None
+    return [
+        Goal(
+            "old suite: mean gap of at least .80",
+            means[CHAMPION] >= 0.80 if there else None,
+            ", ".join(f"{title(m)} {means[m]:.3f}" for m in sorted(means, key=lambda m: -means[m])),
+        ),
+        Goal(
+            "old suite: best average rank",
+            first == CHAMPION if there and len(ranks) > 1 else None,
+            ", ".join(f"{title(m)} {ranks[m]:.2f}" for m in sorted(ranks, key=lambda m: ranks[m])),
+        ),
+    ]
+
+
+def _tables(name: str, rows: Sequence[Row]) -> list[Goal]:
+    found = {method: duel for method, duel in _duels(rows).items() if method != BASELINE}
+    if not found:
+        return [Goal(f"{name}: ahead of every peer in mean gap", None, "")]
+    ahead = all(duel.gap.mean > 0 for duel in found.values())
+    samplers = {method: found[method] for method in SAMPLERS if method in found}
+    sure = all(duel.p_holm < CLAIM and duel.wins > duel.losses for duel in samplers.values()) if len(samplers) == 2 else None
+    return [
+        Goal(
+            f"{name}: ahead of every peer in mean gap",
+            ahead,
+            ", ".join(f"{title(m)} {duel.gap.mean:+.3f} ± {duel.gap.error:.3f}" for m, duel in found.items()),
+        ),
+        Goal(
+            f"{name}: better than {' and '.join(map(title, SAMPLERS))}, p < .05",
+            sure,
+            "; ".join(f"{title(m)} {duel.wins} : {duel.losses}, p = {duel.p_holm:.2g}" for m, duel in samplers.items()),
+        ),
+    ]
+
+
+def _duels(rows: Sequence[Row]) -> dict[str, Duel]:
+    methods = in_order(rows)
+    return duels(rows, CHAMPION, methods) if CHAMPION in methods else {}
+
+
+def _figures(duel: Duel) -> str:
+    gap = f"{duel.gap.mean:+.3f} ± {duel.gap.error:.3f}"
+    if math.isnan(duel.decades.mean):
+        return gap
+    return f"{gap}, {duel.decades.mean:+.2f} ± {duel.decades.error:.2f} decades, {duel.wins} : {duel.losses}, p = {duel.p_holm:.2g}"
+
+
+def make(results: Path | None = None, page: Path | None = None) -> None:
+    """Print the tables and fill the page."""
+    made = texts(load(results))
+    for name, text in made.items():
+        print(f"\n{name}\n\n{text}")
     if page is not None:
         page.write_text(filled(page.read_text(encoding="utf-8"), made), encoding="utf-8")
         print(f"page   {page}")
