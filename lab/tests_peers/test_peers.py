@@ -1,6 +1,9 @@
 """The peers of this environment play whole games: ``make test-peers`` runs this in every environment that there is."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -94,3 +97,16 @@ def test_a_noisy_game(name):
     low, high = np.array(get("Branin").bounds).T
     for x in [*record["x"], *([record["recommended"]] if record["recommended"] else [])]:
         assert np.all((low <= x) & (high >= x))
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} & {"hebo", "smac", "vizier"}))
+def test_the_same_in_any_process(name):
+    """Also where Python orders sets and strings in another way."""
+    play = (
+        "from glasses_lab.campaign.run import run; from glasses_lab.campaign.suite import Task; "
+        f"print(run(Task('Sixhumpcamel', {name!r}, 0, 'fair', 5, 3))['x'])"
+    )
+    environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
+    first, second = (subprocess.check_output([sys.executable, "-c", play], env=each, text=True) for each in environments)
+    assert first.startswith("[[")
+    assert first == second

@@ -5,7 +5,8 @@ are told as trials. Exact evaluations are its ``deterministic``; otherwise it ma
 learns a noise, from 1.4e-11 of the variance. Whole numbers, logarithmic scales and choices are those of ConfigSpace, which
 keeps 13 decimal places of a real number.
 
-Deterministic for a seed. The files that SMAC writes when it is set up go to a temporary folder; later it writes none.
+Deterministic for a seed, with the starting points of its local search put in order (``ordered``). The files that SMAC writes
+when it is set up go to a temporary folder; later it writes none.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Smac:
                 scenario,
                 target_function=None,
                 initial_design=BlackBoxFacade.get_initial_design(scenario, n_configs=0),
+                acquisition_maximizer=ordered(BlackBoxFacade.get_acquisition_maximizer(scenario)),
                 logging_level=False,
             )
             for x, y in zip(start.X, start.y, strict=True):
@@ -64,6 +66,21 @@ class Smac:
     def recommend(self) -> Point | None:
         """Under noise the incumbent, the best by its mean cost; None is the best observation."""
         return None if self.exact else self.axes.decode(dict(self.facade.intensifier.get_incumbent()))
+
+
+def ordered(maximizer: Any) -> Any:
+    """The same search, from the same starting points in an order that is the same in every process.
+
+    SMAC takes them out of a set of configurations, whose order Python draws anew for each process.
+    """
+    local = maximizer._local_search
+    unordered = local._get_init_points_from_previous_configs
+
+    def starting_points(*given: Any) -> list[Any]:
+        return sorted(unordered(*given), key=lambda configuration: tuple(configuration.get_array()))
+
+    local._get_init_points_from_previous_configs = starting_points
+    return maximizer
 
 
 def hyperparameter(name: str, axis: Axis) -> Any:
