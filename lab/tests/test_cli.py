@@ -34,7 +34,7 @@ def test_campaign_from_file_to_table(tmp_path, capsys):
         (["campaign", "table", "fair", "--results", "nowhere.jsonl"], "There is no results file nowhere.jsonl"),
         (["paper", "run", "fear"], "There is no suite 'fear'; known, nearest first: fair"),
         (["paper", "table", "--results", "nowhere"], "nowhere holds no results"),
-        (["campaign", "choice", "--results", "."], "development-first.csv are not there: they are part of the repository"),
+        (["campaign", "choice", "--results", "."], "bbob.csv are not there: they are part of the repository"),
         (["campaign", "table", "fair", "--results", "/"], "There is no results file /"),
         (["campaign", "run", "fair", "--results", "/proc/no/file.jsonl"], "/proc/no: No such file or directory"),
     ],

@@ -83,11 +83,10 @@ def _add_campaign(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     forecasts.add_argument("--out", type=Path, help="also draw the calibration to this picture")
     forecasts.set_defaults(action=_campaign_forecasts)
 
-    choice = campaign.add_parser("choice", help="the campaign that chose the default planner: its tables and figure")
+    choice = campaign.add_parser("choice", help="what the default was chosen on and the last word on it: tables")
     choice.add_argument(
         "--results", type=Path, help="file of fresh results, or folder of stored ones (default: lab/results of the repository)"
     )
-    choice.add_argument("--out", type=Path, default=Path("glasses-choice"), help="folder (default %(default)s)")
     choice.add_argument("--page", type=Path, help="also put the tables between the marks of this Markdown page")
     choice.set_defaults(action=_campaign_choice)
     for each in (run, table, forecasts):
@@ -276,7 +275,7 @@ def _finished(suite: Suite, path: Path, options: argparse.Namespace) -> tuple[Ta
 def _campaign_choice(options: argparse.Namespace) -> None:
     from glasses_lab.reproduction.choice import make
 
-    make(options.out, options.results, options.page)
+    make(options.results, options.page)
 
 
 def _paper_order(options: argparse.Namespace) -> None:

@@ -1,7 +1,8 @@
 """Under which conditions methods are compared: the noise of the evaluations, and the model and search of our own methods.
 
 paper   noise of sd 0.1; squared exponential plus bias by maximum likelihood, EP, local penalisation, DIRECT
-fair    no noise; our default model for every method of ours, told that evaluations are exact; multi-start search
+exact   no noise; our default model for every method of ours, told that evaluations are exact; multi-start search
+fair    the same with one stationary kernel (Matern-5/2) and standardised outputs: the model of the paper's comparisons
 known   no noise; draws from a GP, and every method of ours is given the kernel it was drawn with
 """
 
@@ -18,6 +19,7 @@ from glasses.search.multi_start import MultiStart
 from glasses.surrogate.fit import Known
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.kernels import Kernel, Matern52, SquaredExponential
+from glasses.surrogate.outputs import Standardize
 from glasses_lab.problems import Problem
 
 
@@ -44,8 +46,11 @@ def _known(problem: Problem) -> GaussianProcess:
     return GaussianProcess(kernel=kernel, fit=Known(lengthscale=float(what[2])), noise=0.0)
 
 
+_STATIONARY = GaussianProcess(kernel=Matern52(), outputs=Standardize(), noise=0.0)
+
 PROTOCOLS = {
     "paper": Protocol("paper", 0.1, lambda _: PAPER.model, PAPER.search, cast(Glasses, PAPER.loss)),
-    "fair": Protocol("fair", 0.0, lambda _: GaussianProcess(noise=0.0), MultiStart(), Glasses()),
+    "exact": Protocol("exact", 0.0, lambda _: GaussianProcess(noise=0.0), MultiStart(), Glasses()),
+    "fair": Protocol("fair", 0.0, lambda _: _STATIONARY, MultiStart(), Glasses()),
     "known": Protocol("known", 0.0, _known, MultiStart(), Glasses()),
 }

@@ -1,7 +1,7 @@
 """A suite: which methods are run on which problems with which seeds, read from one TOML file.
 
 name = "fair"                    # of the suite
-protocol = "fair"                # paper, fair or known
+protocol = "fair"                # paper, exact, fair or known
 methods = ["el", "glasses"]
 initial = 5                      # evaluations given to every method: a number, or "2d"
 evaluations = "10d"              # decided by the method, after the initial ones
@@ -151,7 +151,7 @@ class _Reader:
                 self._refuse(index, key, "is missing: give it at the top or under [[runs]].")
             return where, found
 
-        where, protocol = value("protocol", "fair")
+        where, protocol = value("protocol", "exact")
         if protocol not in PROTOCOLS:
             self._refuse(where, "protocol", unknown("protocol", str(protocol), list(PROTOCOLS)))
         where, methods = value("methods")
