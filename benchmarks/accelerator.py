@@ -50,7 +50,7 @@ def main():
 
     pace: dict[str, float] = {}  # seconds per candidate and step, as last measured
     for horizon in HORIZONS:
-        for name, loss in (("open loop", Glasses()), ("two-stage", TwoStage()), ("rollout", Rollout(race=(256,)))):
+        for name, loss in (("open loop", Glasses()), ("two-stage", TwoStage(steps=None)), ("rollout", Rollout(race=(256,)))):
             value(loss, 512 if device.platform != "cpu" else 16, horizon)  # compile
             for count in CANDIDATES:
                 key = f"{name}, horizon {horizon}, {count} candidates"

@@ -31,7 +31,7 @@ def decisions(repeats=9):
     square = Problem("square", lambda x: 0.0, ((0.0, 1.0),) * 2, 0.0, np.zeros((0, 2)))
 
     def peer(name):
-        return lambda X, y, seed: PEERS[name](Start(square, PROTOCOLS["fair"], X, y, len(y) + 20, seed)).ask
+        return lambda X, y, seed: PEERS[name](Start(square, PROTOCOLS["exact"], X, y, len(y) + 20, seed)).ask
 
     def ours(loss, **settings):
         return lambda X, y, seed: lambda: decide(loss, X, y, 20, seed, **settings)
@@ -39,7 +39,8 @@ def decisions(repeats=9):
     methods = {
         "glasses ExpectedLoss (1 step)": ours(glasses.ExpectedLoss()),
         "glasses Glasses (20 steps, open loop)": ours(glasses.Glasses()),
-        "glasses TwoStage (20 steps, default)": ours(glasses.TwoStage()),
+        "glasses TwoStage (default)": ours(glasses.TwoStage()),
+        "glasses TwoStage (all 20 steps)": ours(glasses.TwoStage(steps=None)),
         "glasses PAPER (20 steps, EP, DIRECT)": lambda X, y, seed: lambda: decide(None, X, y, 20, seed, preset=glasses.PAPER),
         "BoTorch LogEI, defaults (1 step)": peer("botorch-logei"),
         "BoTorch LogEI, noise fixed (1 step)": peer("botorch-logei-exact"),
@@ -64,7 +65,12 @@ def growth():
 
     import glasses
 
-    losses = {"ExpectedLoss": glasses.ExpectedLoss(), "Glasses": glasses.Glasses(), "TwoStage": glasses.TwoStage()}
+    losses = {
+        "ExpectedLoss": glasses.ExpectedLoss(),
+        "Glasses": glasses.Glasses(),
+        "TwoStage": glasses.TwoStage(),
+        "TwoStage, all": glasses.TwoStage(steps=None),
+    }
     axes = {
         "horizon": [(25, 2, left) for left in (1, 2, 5, 8, 16, 32, 64, 100)],
         "N": [(n, 2, 20) for n in (10, 25, 50, 100, 200, 500, 1000)],
@@ -107,16 +113,18 @@ def expectation():
     import numpy as np
 
     from glasses.gaussian import EP, QMC, expected_min
-    from glasses.surrogate import GaussianProcess, Matern52
+    from glasses.surrogate import GaussianProcess
+    from glasses.surrogate.outputs import Affine
     from glasses.surrogate.posterior import joint
 
     X, y = data(25, 2, 3)
     problems = []
-    post = GaussianProcess().posterior(X, (y - y.mean()) / y.std())
+    model = GaussianProcess()
+    post = model.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
         for _ in range(256):
-            m, S = joint(Matern52(), post, jax.numpy.asarray(rng.random((20, 2))))
+            m, S = joint(model.kernel, post, jax.numpy.asarray(rng.random((20, 2))))
             problems.append((np.asarray(m), np.asarray(S)))
     m, S = (np.array(part) for part in zip(*problems, strict=True))
     eta = float(((y - y.mean()) / y.std()).min())

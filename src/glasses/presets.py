@@ -44,7 +44,8 @@ class Preset:
 
 
 DEFAULT = Preset(loss=TwoStage(), model=GaussianProcess(), search=MultiStart())
-"""What is used by default: two-stage look-ahead, Matern-5/2 by MAP, multi-start search."""
+"""What is used by default: two-stage look-ahead as far as the model is trusted, bad outputs compressed, a partly additive
+Matern-5/2 by MAP, multi-start search."""
 
 PAPER = Preset(
     loss=Glasses(oracle=LocalPenalization(softplus=True), expectation=EP()),

@@ -118,3 +118,16 @@ def test_steps_that_are_no_steps():
             Glasses(steps=wrong)
     assert TwoStage().steps == "trusted"
     assert Glasses().steps is None
+
+
+def test_a_record_is_computed_once_in_a_process(monkeypatch):
+    """Studies make an optimiser for every decision: what the model predicted before is not fitted again."""
+    live = played(smooth, 8, loss=ExpectedLoss())
+    record = live._planner.inference.record()
+    again = Optimizer([(0.0, 1.0)], budget=40, n_initial=4, seed=9, noise=0.0)
+    again.tell(live.record().x_iters, live.values)
+    monkeypatch.setattr(again._planner.inference, "_fit", None)
+    assert again._planner.inference.record() == record
+    other = Optimizer([(0.0, 1.0)], budget=40, n_initial=4, seed=9, noise=0.0)
+    other.tell(live.record().x_iters, [*live.values[:4], 3.0, *live.values[5:]])
+    assert other._planner.inference.record() != record
