@@ -12,6 +12,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 RECORDED = (Path(__file__).parent / "messages.txt").read_text(encoding="utf-8").splitlines()
 REWORDED = {
+    "steps must be a whole number of at least 1, or None for all evaluations left, got {}.": (
+        'steps must be a whole number of at least 1, None for all evaluations left or "trusted" for as many as the model is '
+        "trusted for, got {}."
+    ),
     "A cascade narrows: polished <= valued <= places, got {}, {}, {}.": (
         "The search narrows: polished <= screened <= candidates, got {}, {}, {}."
     ),

@@ -38,7 +38,7 @@ class Gathered(NamedTuple):
     first: np.ndarray  # ``least`` of the same forecast, one step ahead
 
     def corrected(self, stretch: ForecastCorrection) -> Gathered:
-        """[eq:stretch], [eq:idle], and the band around the mean [eq:order]; as they are where hyperparameters are known."""
+        """[eq:stretch], [eq:idle], and the band around the mean (``limits``); as they are where hyperparameters are known."""
         where = self.told, self.spread, self.steps
         expected = self._never_down(stretched(np.maximum(self.expected, 0.0), stretch.gain, *where, stretch.saturation))
         most = stretched(np.maximum(self.most, 0.0), stretch.most, *where)
