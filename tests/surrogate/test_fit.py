@@ -120,8 +120,9 @@ def test_very_little_or_constant_data(model, n, y):
 @pytest.mark.slow
 def test_a_thousand_observations():
     X, y = wave(1000, d=3, noise=0.05)
-    post = GaussianProcess().posterior(X, y, PLAIN)
-    mu, _ = marginals(Matern52(), post, jnp.asarray(X[:50]))
+    model = GaussianProcess()
+    post = model.posterior(X, y, PLAIN)
+    mu, _ = marginals(model.kernel, post, jnp.asarray(X[:50]))
     assert int(post.n) == 1000
     assert np.sqrt(np.mean((np.asarray(mu) - y[:50]) ** 2)) < 0.1
 

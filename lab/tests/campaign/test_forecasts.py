@@ -19,7 +19,7 @@ from glasses_lab.problems import get
 
 @pytest.fixture(scope="module")
 def replayed():
-    record = run(Task("SinCos", "el", 0, "fair", 3, 6))
+    record = run(Task("SinCos", "el", 0, "exact", 3, 6))
     return record, forecast_run(record)
 
 

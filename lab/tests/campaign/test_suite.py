@@ -37,7 +37,7 @@ def test_a_suite(tmp_path):
     assert suite.methods() == ["el", "random"]
     assert len(suite.tasks) == 2 * 2 * 2 + 2
     assert [task.seed for task in suite.tasks] == [0] * 4 + [1] * 4 + [7] * 2
-    assert suite.tasks[0].key == "SinCos | el | 0 | fair | 2+3"
+    assert suite.tasks[0].key == "SinCos | el | 0 | exact | 2+3"
     assert suite.tasks[-1].key == "GP-SE-2-0.2 | random | 7 | known | 4+10"
     assert suite.families == {}
 

@@ -162,7 +162,7 @@ METHODS = {
     "el-5": Method(_ahead(5), "EL-5"),
     "el-10": Method(_ahead(10), "EL-10"),
     "glasses": Method(_ahead(None), "GLASSES"),
-    "two-stage": Method(lambda start: Ours(start, TwoStage(steps=None)), "two-stage, all left"),
+    "two-stage": Method(lambda start: Ours(start, TwoStage(steps=None)), "two-stage"),
     "glasses-dpp": Method(lambda start: Ours(start, Glasses(DeterminantalPoints())), "GLASSES, DPP"),
     "marginal-dpp": Method(lambda start: Ours(start, Marginalized()), "marginal, DPP"),
     "marginal-ts": Method(lambda start: Ours(start, Marginalized(ThompsonPaths())), "marginal, Thompson"),
