@@ -45,6 +45,8 @@ def main():
     unknown = set(wanted) - set(SECTIONS)
     if unknown:
         sys.exit(f"Unknown section {', '.join(sorted(unknown))}: choose from {', '.join(SECTIONS)}.")
+    if set(wanted) >= set(SECTIONS):
+        known.pop("note", None)  # about sections of different age
     for section in wanted:
         print(f"measuring {section} ...", flush=True)
         known[section] = measure(section)

@@ -10,6 +10,8 @@ def write(found: dict, folder: Path) -> None:
         f"Made by `make bench` on {found['date']} ({found['machine']}). One thread each, CPU seconds, "
         f"medians. Ratios in one run are what counts.",
     ]
+    if "note" in found:
+        parts.append(found["note"])
     if "decisions" in found:
         parts.append(_decisions(found["decisions"]))
     if "first" in found:
@@ -31,7 +33,8 @@ def write(found: dict, folder: Path) -> None:
     if "growth" in found:
         _draw(found["growth"], folder / "growth.png")
         parts.append(
-            "## Growth\n\n![CPU seconds of one decision against horizon, data and dimension](growth.png)\n\n"
+            "## Growth\n\nTwoStage, all: with everything left planned; the default plans three evaluations ahead, whatever is "
+            "left.\n\n![CPU seconds of one decision against horizon, data and dimension](growth.png)\n\n"
             + _growth(found["growth"])
         )
     if "study" in found:
@@ -56,7 +59,8 @@ def _decisions(found: dict) -> str:
     ]
     return (
         "## One decision\n\nFit and search at N = 25, d = 2, 20 evaluations left, warm; all methods "
-        "interleaved on the same data sets.\n\n" + _table(header, rows)
+        "interleaved on the same data sets. Every decision is that of an optimiser that is told the data at once: the default "
+        "then also fits its record, ten earlier predictions, of which a run adds one per decision.\n\n" + _table(header, rows)
     )
 
 
