@@ -4,7 +4,7 @@ The model and the planner of that time are spelled out, since the defaults are o
 outputs, and two stages with everything left planned and believed.
 
 The run with sampled hyperparameters was recorded again when the fit lost a number that nothing depended on, the two mixed
-runs when choices got a prior of their own; of the latter their objective is
+runs when choices got a prior of their own. The objective of those two is
 (x - .4)^2 + .1 ((k - 5) / 3)^2 + (.2, 0, .5 for a, b, c), and c fails in the second.
 
 Each run is played again: the optimiser is told what was told then, and must ask for what was asked then. Told are the recorded

@@ -4,26 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from glasses import Choice, Float, Int
 from glasses_lab.campaign.methods import Start
 from glasses_lab.campaign.peers.axes import Axes
 from glasses_lab.campaign.peers.calls import peer_call
 from glasses_lab.campaign.peers.hebo import Hebo, described
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.problems import mixed
+from lab.tests.every_kind import PARAMETERS, POINT
 
 with peer_call():  # torch warns of its own past
     from hebo.design_space.design_space import DesignSpace
-
-PARAMETERS = {
-    "rate": Float(1e-4, 1.0, log=True),
-    "angle": Float(-90.0, 90.0),
-    "layers": Int(1, 5),
-    "units": Int(4, 256, log=True),
-    "drop": Float(0.0, 0.5, step=0.1),
-    "kind": Choice([None, "b", 3]),
-}
-POINT = {"rate": 1e-2, "angle": 45.0, "layers": 3, "units": 32, "drop": 0.3, "kind": 3}
 
 
 def problem():

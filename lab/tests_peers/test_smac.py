@@ -3,22 +3,12 @@
 import numpy as np
 import pytest
 
-from glasses import Choice, Float, Int
 from glasses_lab.campaign.methods import Start
 from glasses_lab.campaign.peers.axes import axis
 from glasses_lab.campaign.peers.smac import Smac, hyperparameter
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.problems import mixed
-
-PARAMETERS = {
-    "rate": Float(1e-4, 1.0, log=True),
-    "angle": Float(-90.0, 90.0),
-    "layers": Int(1, 5),
-    "units": Int(4, 256, log=True),
-    "drop": Float(0.0, 0.5, step=0.1),
-    "kind": Choice([None, "b", 3]),
-}
-POINT = {"rate": 1e-2, "angle": 45.0, "layers": 3, "units": 32, "drop": 0.3, "kind": 3}
+from lab.tests.every_kind import PARAMETERS
 
 
 def test_the_scales():

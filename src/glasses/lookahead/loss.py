@@ -66,7 +66,6 @@ def value_for(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, re
 
     The average over hyperparameters theta is that of the gain, 1/M sum_m G(x*; theta_m) [eq:samples].
     """
-
     value = _averaged(loss, candidates, query, steps, remaining)
     if loss.is_gain and loss.looks_ahead:
         value = with_trust(candidates, query, value, remaining)

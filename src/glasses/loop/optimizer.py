@@ -289,10 +289,7 @@ class Optimizer:
     @_in_turn
     def predict(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and standard deviation of the objective at one point or several, in the units of y."""
-        points, _ = self.space.read(x)
-        if not self._ledger.y:
-            raise ValueError("There is no data to predict from: tell at least one evaluation first.")
-        return self._planner.predict(points)
+        return self._planner.predict(self._predictable(x))
 
     @_in_turn
     def quantiles(self, x: Any, levels: Sequence[float] = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -300,10 +297,14 @@ class Optimizer:
 
         They keep their meaning where outputs are transformed: half of the predictions lie below the median, whatever bends.
         """
+        return self._planner.quantiles(self._predictable(x), checked_levels(levels))
+
+    def _predictable(self, x: Any) -> np.ndarray:
+        """Points to predict at, once there is something to predict from."""
         points, _ = self.space.read(x)
         if not self._ledger.y:
             raise ValueError("There is no data to predict from: tell at least one evaluation first.")
-        return self._planner.quantiles(points, checked_levels(levels))
+        return points
 
     @_in_turn
     def loss_at(self, x: Any, left: int | None = None) -> np.ndarray:

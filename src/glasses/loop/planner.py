@@ -196,15 +196,18 @@ class Planner:
 
     def predict(self, points: np.ndarray) -> tuple[Any, Any]:
         """Posterior mean and standard deviation at raw points, in the units of y."""
-        known = self.inference
-        mu, sd = predict(known.posterior(), self.space.to_unit(points), kernel=known.model.kernel)
-        return known.outputs().moments(np.asarray(mu), np.asarray(sd))
+        return self.inference.outputs().moments(*self._normal(points))
 
     def quantiles(self, points: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Quantiles of the posterior at raw points in the units of y, (n, levels)."""
+        mu, sd = self._normal(points)
+        return self.inference.outputs().quantile(mu[:, None], sd[:, None], levels)
+
+    def _normal(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation at raw points in the units of the model."""
         known = self.inference
         mu, sd = predict(known.posterior(), self.space.to_unit(points), kernel=known.model.kernel)
-        return known.outputs().quantile(np.asarray(mu)[:, None], np.asarray(sd)[:, None], levels)
+        return np.asarray(mu), np.asarray(sd)
 
     def recommend(self) -> Recommendation:
         """The minimum of the posterior mean."""
