@@ -29,10 +29,11 @@ def played(f, told, **settings):
 
 
 def test_trust_is_its_formula():
-    """[eq:surprise] by hand: two of six outside the 95 % interval, 1.9599 inside and 1.9600 outside."""
-    assert trust_after([0.1, -1.9599, 1.96, -5.0, 0.0, 1.0]) == (REACH, (3 + 4) / 10)
-    assert trust_after([]).each == 0.75
-    assert trust_after([9.0] * LOOK_BACK).each == 3 / 14
+    """[eq:surprise] and [eq:survival] by hand: two of six outside the 95 % interval, 1.9599 inside and 1.9600 outside."""
+    assert trust_after([0.1, -1.9599, 1.96, -5.0, 0.0, 1.0]) == (REACH, pytest.approx(((1 + 4) / 8) ** 3))
+    assert trust_after([]).share == pytest.approx(0.5**3)
+    assert trust_after([9.0] * LOOK_BACK).share == pytest.approx((1 / 12) ** 3)
+    assert trust_after([0.0] * LOOK_BACK).share == pytest.approx((11 / 12) ** 3)
 
 
 def test_the_record_is_what_a_fit_to_the_earlier_values_predicted():
@@ -63,7 +64,7 @@ def test_a_model_that_was_right_is_trusted_more_than_one_that_was_wrong():
         return smooth(x) + 0.3 * math.sin(1e4 * float(x[0]))
 
     right, wrong = (played(f, 12)._planner._trust() for f in (smooth, jagged))
-    assert right.each > wrong.each
+    assert right.share > wrong.share
     assert right.steps == wrong.steps == REACH
 
 
@@ -76,19 +77,19 @@ def test_all_is_believed_where_the_model_is_exact_or_costs_are_planned():
     assert dear._planner._trust() is None
 
 
-def decision_of(optimizer, each):
-    """The decision with this probability of no surprise, whatever the record says."""
+def decision_of(optimizer, share):
+    """The decision that believes this share of a plan, whatever the record says."""
     known = optimizer._planner.inference
-    problem = replace(known.problem(), trust=None if each is None else Trust(3, each))
+    problem = replace(known.problem(), trust=None if share is None else Trust(3, share))
     return optimizer.search.decide(optimizer.loss, known.model.kernel, problem, known.rng(Purpose.DECISION))
 
 
 def test_a_plan_is_believed_in_parts():
-    """[eq:trust] and [eq:survival]: with p = 0 the gain of the myopic decision, with p = 1 that of all three steps, and in
-    between at a point the mean of both, weighted by p^2."""
+    """[eq:trust]: with tau = 0 the gain of the myopic decision, with tau = 1 that of all three steps, and in between the mean
+    of both, weighted by tau."""
     optimizer = played(lambda x: math.sin(7 * float(x[0])), 6)
-    gain = {each: _gain_at(optimizer, each, 0.77) for each in (0.0, 0.6, 1.0)}
-    assert gain[0.6] == pytest.approx(0.64 * gain[0.0] + 0.36 * gain[1.0], rel=1e-9)
+    gain = {share: _gain_at(optimizer, share, 0.77) for share in (0.0, 0.36, 1.0)}
+    assert gain[0.36] == pytest.approx(0.64 * gain[0.0] + 0.36 * gain[1.0], rel=1e-9)
     optimizer.loss = ExpectedLoss()
     assert _gain_at(optimizer, None, 0.77) == pytest.approx(gain[0.0], rel=1e-9)
     optimizer.loss = TwoStage(steps=3)
@@ -103,12 +104,12 @@ def test_without_trust_the_decision_is_the_myopic_one():
     assert trusting_nothing.value == pytest.approx(decision_of(optimizer, None).value, abs=1e-2)
 
 
-def _gain_at(optimizer, each, x):
+def _gain_at(optimizer, share, x):
     known = optimizer._planner.inference
     kernel, problem = known.model.kernel, known.problem()
     candidates = candidates_for(kernel, problem, 256, known.rng(Purpose.DECISION))
-    trust = None if each is None else Trust(3, each)
-    candidates = trusting(optimizer.loss, candidates, trust, 3)
+    trust = None if share is None else Trust(3, share)
+    candidates = trusting(optimizer.loss, candidates, trust)
     return float(gains_at(optimizer.loss, kernel, candidates, problem, np.array([[x]]), 3)[1][0])
 
 

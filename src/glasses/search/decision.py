@@ -20,8 +20,8 @@ from glasses.surrogate.posterior import Posterior
 class Trust(NamedTuple):
     """How far ahead the model is trusted (``loop.trust``)."""
 
-    steps: int  # evaluations
-    each: float  # the probability that it is not surprised by one of them
+    steps: int  # evaluations that are planned
+    share: float  # of what a plan says that the later ones bring
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,11 @@ def horizon(loss: Loss, remaining: int, trust: Trust | None = None) -> int:
     return min(remaining, MAX_HORIZON if steps is None else min(steps, MAX_HORIZON))
 
 
-def trusting(loss: Loss, candidates: CandidateSet, trust: Trust | None, n: int) -> CandidateSet:
-    """The candidate set with the share of a plan for n evaluations that is believed."""
+def trusting(loss: Loss, candidates: CandidateSet, trust: Trust | None) -> CandidateSet:
+    """The candidate set with the share of a plan that is believed."""
     if loss.steps != "trusted" or trust is None:
         return candidates
-    return candidates._replace(trust=np.asarray(trust.each ** (n - 1)))
+    return candidates._replace(trust=np.asarray(trust.share))
 
 
 class Valued(NamedTuple):

@@ -46,7 +46,7 @@ class Direct:
         from scipy.optimize import direct
 
         n = min(horizon(loss, problem.remaining, problem.trust), self.candidates)
-        candidates = trusting(loss, candidates_for(kernel, problem, self.candidates, rng), problem.trust, n)
+        candidates = trusting(loss, candidates_for(kernel, problem, self.candidates, rng), problem.trust)
         candidates = with_gain_after_failure(candidates, problem, n, kernel, loss)
         remaining, size = np.asarray(n), horizon_size(n)
 

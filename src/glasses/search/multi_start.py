@@ -10,14 +10,13 @@ valued and polished (``race``). Steps, integers and choices are moved to what ca
 never a point already observed or pending unless the noise makes a repetition worth something.
 
 Where the model is trusted in part only (``loop.trust``), the myopic decision is found first, as carefully as if it were all
-that is wanted, and a plan is followed if the gain it promises is larger than that point's by ``MARGIN``.
+that is wanted, and valued with the rest: a plan is followed where it promises more than that point.
 
 One compiled program per stage, loss, data size and horizon size; deterministic given the candidate set.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +39,6 @@ from glasses.search.screen import screen
 from glasses.search.value import SCREENED, value_points, with_gain_after_failure
 from glasses.space.snapping import snap
 from glasses.surrogate.kernels import Kernel
-
-MARGIN = 0.1  # of the gain: what a plan must promise beyond the myopic decision to be followed
 
 
 @dataclass(frozen=True)
@@ -68,15 +65,12 @@ class MultiStart:
         n = min(horizon(loss, problem.remaining, problem.trust), self.candidates)
         if not loss.looks_ahead:
             return decide(candidates, best_myopic(candidates, problem, n, kernel, loss, polished=2 * self.polished))
-        myopic = None
-        if loss.steps == "trusted" and problem.trust is not None and loss.race is None:
-            myopic = decide(
-                candidates, best_myopic(candidates, problem, 1, kernel, ExpectedLoss(), polished=2 * self.polished)
-            ).x
-        candidates, size = trusting(loss, candidates, problem.trust, n), horizon_size(n)
+        plain, size = candidates, horizon_size(n)
+        candidates = trusting(loss, plain, problem.trust)
         screened = screen(candidates, np.asarray(n), size=size, count=self.screened)
-        if myopic is not None:
-            screened = np.concatenate([myopic[None], np.asarray(screened)[:-1]])
+        if candidates.trust is not None and loss.race is None:
+            now = decide(plain, best_myopic(plain, problem, 1, kernel, ExpectedLoss(), polished=2 * self.polished))
+            screened = np.concatenate([now.x[None], np.asarray(screened)[:-1]])
         candidates = with_gain_after_failure(candidates, problem, n, kernel, loss, screened)
         valued = value_points(candidates, screened, problem, n, kernel, loss, count=self.screened, size=size)
         if loss.race is not None:
@@ -84,11 +78,7 @@ class MultiStart:
         cost = problem.cost_at(screened)
         moved = _polish(candidates, valued, cost, np.asarray(n), kernel=kernel, loss=loss, count=self.polished)
         again = value_points(candidates, moved, problem, n, kernel, loss, count=self.polished, size=size)
-        planned = decide(candidates, again, valued)
-        if myopic is None:
-            return planned
-        now = decide(candidates, Valued(*(np.asarray(column)[:1] for column in valued)))
-        return planned if planned.value > now.value + math.log1p(MARGIN) else now
+        return decide(candidates, again, valued)
 
 
 @program
