@@ -33,7 +33,7 @@ def write(found: dict, folder: Path) -> None:
     if "growth" in found:
         _draw(found["growth"], folder / "growth.png")
         parts.append(
-            "## Growth\n\nTwoStage, all: with everything left planned; the default plans three evaluations ahead, whatever is "
+            "## Growth\n\nTwoStage, all: with everything left planned; the default plans eight evaluations ahead, whatever is "
             "left.\n\n![CPU seconds of one decision against horizon, data and dimension](growth.png)\n\n"
             + _growth(found["growth"])
         )
