@@ -5,7 +5,7 @@ import pytest
 
 from glasses import Choice, ExhaustedError, ExpectedLoss, Forecast, GaussianProcess, Int, NoGain, Optimizer, Price
 from glasses.lookahead.forecast import forecast_gains
-from glasses.loop.correction import CORRECTION, ForecastCorrection
+from glasses.loop.correction import CORRECTION, ForecastCorrection, stretched
 from glasses.loop.ledger import TooFewValuesError
 from glasses.surrogate import Known
 
@@ -180,7 +180,7 @@ def test_hindsight_moves_a_forecast_of_a_fitted_model_and_leaves_the_next_evalua
     for end, share, saturation in (("expected", *mean), ("open_loop", *mean), ("low", CORRECTION.most, 0.0)):
         gain, by_hand = raw.best - getattr(raw, end), []
         for k in range(5):
-            h = gain[k] + share * np.log(t[k]) * np.sqrt(gain[k] * r)
+            h = gain[k] + share * (k + 1) / 10 * np.log(t[k]) * np.sqrt(gain[k] * r)
             by_hand.append(h / (1 + saturation * np.sqrt(1 - 1 / t[k]) * min(h / r, 4)))
         by_hand = np.maximum.accumulate(by_hand)
         if end == "low":
@@ -198,6 +198,13 @@ def test_the_cautious_end_lets_some_evaluations_come_to_nothing():
     told = Forecast(1.0, high - 0.2, high - 0.3, high, high, -2.0, np.array([1.0, 6.0, 12.0, 24.0]))
     moved = ForecastCorrection(0.0, 0.0, 6).applied(told, [1.0, 5.0, 9.0])
     np.testing.assert_allclose(1.0 - moved.high, [0.1, 0.1, 0.5 * 0.4, 0.75 * 0.8])
+
+
+def test_the_correction_grows_with_the_steps_up_to_fifty_and_then_with_the_data_alone():
+    """[eq:stretch] at k = 40, 50 and 90, by hand."""
+    gain, k = np.full(3, 0.25), np.array([40.0, 50.0, 90.0])
+    by_hand = 0.25 + 0.5 * np.array([4.0, 5.0, 5.0]) * np.log((9 + k) / 10) * np.sqrt(0.25 * 4.0)
+    np.testing.assert_allclose(stretched(gain, 0.5, 9, 4.0, k), by_hand, rtol=1e-12)
 
 
 def test_where_the_model_sees_nothing_to_gain_nothing_is_promised():
@@ -240,7 +247,7 @@ def test_what_is_under_way_is_not_stretched():
     t = (5 + 6 + np.arange(1, len(raw) + 1)) / (5 + 6 + 1)
     r = np.median(optimizer.values) - raw.best
     assert pending_gain > 0
-    h = on_top + CORRECTION.gain * np.log(t) * np.sqrt(on_top * r)
+    h = on_top + CORRECTION.gain * np.arange(1, len(raw) + 1) / 10 * np.log(t) * np.sqrt(on_top * r)
     by_hand = np.minimum(raw.gain, pending_gain) + h / (1 + CORRECTION.saturation * np.sqrt(1 - 1 / t) * np.minimum(h / r, 4))
     np.testing.assert_allclose(moved.gain, np.maximum.accumulate(by_hand), rtol=1e-9)
 
@@ -253,7 +260,7 @@ def test_with_noise_the_spread_is_measured_from_the_best_mean():
     r = np.median(optimizer.values) - raw.best
     assert r < np.median(optimizer.values) - min(optimizer.values)
     t = (12 + np.arange(1, len(raw) + 1)) / 13
-    h = raw.gain + CORRECTION.gain * np.log(t) * np.sqrt(raw.gain * r)
+    h = raw.gain + CORRECTION.gain * np.arange(1, len(raw) + 1) / 10 * np.log(t) * np.sqrt(raw.gain * r)
     by_hand = h / (1 + CORRECTION.saturation * np.sqrt(1 - 1 / t) * np.minimum(h / r, 4))
     np.testing.assert_allclose(moved.gain, np.maximum.accumulate(by_hand), rtol=1e-9)
 

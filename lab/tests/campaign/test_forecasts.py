@@ -90,8 +90,8 @@ def test_a_correction_is_found_again_from_forecasts_that_need_it():
     r, mean, t = rng.uniform(0.5, 1.0, count), rng.uniform(0.6, 0.9, count), (told + steps) / (told + 1)
 
     def before(gain, share):
-        """What is stretched to this gain: the root of s^2 + c ln(t) sqrt(r) s = gain, squared."""
-        half = 0.5 * share * np.log(t) * np.sqrt(r)
+        """What is stretched to this gain: the root of s^2 + c k / 10 ln(t) sqrt(r) s = gain, squared."""
+        half = 0.5 * share * steps / 10 * np.log(t) * np.sqrt(r)
         return (np.sqrt(half**2 + gain) - half) ** 2
 
     right = -np.log(0.9) * mean

@@ -6,7 +6,7 @@ values told and P evaluations pending, t_k = (N + P + k) / (N + P + 1) after k m
 evaluations bring by themselves and r the distance from the median of the values to the best, the part g of a gain that lies
 above w becomes
 
-    h = g + c ln(t_k) sqrt(g r),      g -> h / (1 + s sqrt(1 - 1 / t_k) min(h / r, 4))                         [eq:stretch]
+    h = g + c min(k, 50) / 10 ln(t_k) sqrt(g r),      g -> h / (1 + s sqrt(1 - 1 / t_k) min(h / r, 4))         [eq:stretch]
 
 c = a for the expected gain; c = b and s = 0 for the optimistic end of its band. At the cautious end m evaluations may bring
 nothing:
@@ -14,9 +14,9 @@ nothing:
     g -> max(g_1, (1 - m / k)_+ g),   g_1 that of the next evaluation                                            [eq:idle]
 
 So a gain of 0 stays 0, more gain stays more, and the forecast of the next evaluation, t_1 = 1, does not change. This is what
-runs show: a model that expects a twentieth to a half of r is too modest, the more so the more data are to come (by the
-logarithm: the c that outcomes need hardly depends on k), and one that expects more than r promises too much. The 4 only keeps
-the gain from vanishing where half of the values are the best one. Where a corrected gain would fall with k, the largest so far
+runs show: a model that expects a twentieth to a half of r is too modest, the more so the more data are to come, and one that
+expects more than r promises too much. Runs of more than 50 further evaluations were too few to fit to. The 4 only keeps the
+gain from vanishing where half of the values are the best one. Where a corrected gain would fall with k, the largest so far
 holds (``limits``). With costs, k counts the evaluations that can be paid for. The open-loop gain moves like the expected one at
 its step and the clairvoyant one like the last.
 
@@ -35,6 +35,7 @@ import numpy as np
 from glasses.loop.result import Forecast
 
 _MOST = 4.0  # of h / r in [eq:stretch]
+_FAR = 50  # evaluations ahead, beyond which the correction of a gain grows with the data only
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def spread(values: Sequence[float], best: float) -> float:
 def stretched(gain: Any, share: float, told: Any, r: Any, steps: Any, saturation: float = 0.0) -> Any:
     """[eq:stretch], elementwise."""
     t = (told + steps) / (told + 1.0)
-    h = gain + share * np.log(t) * np.sqrt(gain * r)
+    h = gain + share * np.minimum(steps, _FAR) / 10.0 * np.log(t) * np.sqrt(gain * r)
     times = np.minimum(h, _MOST * r) / np.where(np.asarray(r) > 0, r, 1.0)
     return h / (1.0 + saturation * np.sqrt(1.0 - 1.0 / t) * np.where(np.asarray(r) > 0, times, _MOST))
 
@@ -89,4 +90,4 @@ def cautious(gain: Any, first: Any, idle: float, steps: Any) -> Any:
     return np.maximum(first, np.maximum(1.0 - idle / steps, 0.0) * gain)
 
 
-CORRECTION = ForecastCorrection(gain=1.3, most=1.6, idle=17, saturation=0.75)
+CORRECTION = ForecastCorrection(gain=1.6, most=1.1, idle=19, saturation=2.25)

@@ -145,7 +145,7 @@ def fitted_correction(forecasts: Gathered, ahead: Sequence[int] = AHEAD, *, enou
     def missed(correction: ForecastCorrection) -> float:
         return sum(abs(float(np.mean(_inside(part))) - BAND) for part in parts(correction))
 
-    grid = product(np.arange(0.0, 3.0, 0.1).round(1).tolist(), np.arange(0.0, 2.1, 0.25).tolist())
+    grid = product(np.arange(0.0, 3.0, 0.1).round(1).tolist(), np.arange(0.0, 5.1, 0.25).tolist())
     gain, saturation = min(grid, key=wrong)
     idle = min(range(21), key=below)
     shares = np.arange(0.0, 6.0, 0.1).round(1).tolist()
