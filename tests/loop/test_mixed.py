@@ -220,6 +220,9 @@ def test_the_risk_of_a_failure_is_weighed_against_the_rest_of_the_budget():
         with_rest = risky._replace(failures=risky.failures._replace(log_gain=jnp.log(0.3)))
         rest = float(value_for(loss, with_rest, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
         assert math.exp(rest) == pytest.approx(p * gain + (1 - p) * 0.3, rel=1e-9)
+        doubted = with_rest._replace(trust=jnp.asarray(0.25))  # all of the rest comes later
+        less = float(value_for(loss, doubted, lambda candidates, i=i: query_candidate(candidates, jnp.asarray(i)), (), one))
+        assert math.exp(less) == pytest.approx(p * gain + (1 - p) * 0.25 * 0.3, rel=1e-9)
         cost = 1.0 + np.arange(40.0)  # that of candidate 29 is the largest that a budget of 30 affords
         failures = with_rest.failures._replace(log_gain_unpaid=jnp.log(0.7))
         in_money = with_rest._replace(costs=Costs(jnp.asarray(cost), jnp.asarray(30.0)), failures=failures)

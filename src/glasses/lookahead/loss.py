@@ -95,8 +95,9 @@ def _averaged(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, re
 
 def with_risk(loss: Loss, candidates: CandidateSet, query: QueryPoint, value: jax.Array) -> jax.Array:
     """With p the feasibility and G the gain, p G(x*) + (1 - p) G_after [eq:risk]: a failure costs one evaluation, not what the
-    later ones will bring. With costs it takes c(x*) from the budget: G_after is then between what the whole budget and what the
-    budget less the largest cost would bring, in proportion to c(x*).
+    later ones will bring. All of G_after comes later, so with trust tau it counts as tau G_after. With costs a failure takes
+    c(x*) from the budget: G_after is then between what the whole budget and what the budget less the largest cost would bring,
+    in proportion to c(x*).
     """
     value = times_feasibility(value, query.log_feasibility)
     failures, costs = candidates.failures, candidates.costs
@@ -106,4 +107,6 @@ def with_risk(loss: Loss, candidates: CandidateSet, query: QueryPoint, value: ja
     if costs is not None and query.cost is not None:
         share = jnp.minimum(query.cost / costs.largest, 1.0)
         after = jnp.logaddexp(after + jnp.log(share), failures.log_gain_unpaid + jnp.log1p(-share))
+    if candidates.trust is not None:
+        after = after + jnp.log(candidates.trust)
     return jnp.logaddexp(value, after + jnp.log1p(-jnp.exp(jnp.minimum(query.log_feasibility, -1e-12))))

@@ -90,4 +90,4 @@ def cautious(gain: Any, first: Any, idle: float, steps: Any) -> Any:
     return np.maximum(first, np.maximum(1.0 - idle / steps, 0.0) * gain)
 
 
-CORRECTION = ForecastCorrection(gain=1.6, most=1.1, idle=19, saturation=2.25)
+CORRECTION = ForecastCorrection(gain=1.6, most=2.3, idle=19, saturation=2.0)

@@ -75,7 +75,8 @@ def with_gain_after_failure(
 ) -> CandidateSet:
     """The candidate set with the gain of the n - 1 later evaluations if this one fails; unchanged if nothing has failed.
 
-    ``screened``: points worth valuing, if they are known already.
+    ``screened``: points worth valuing, if they are known already. The gain is that of a plan which is believed: how much of it
+    counts where the model is trusted in part is for ``loss.with_risk``, since all of it comes later.
     """
     if candidates.failures is None or n < 2 or not loss.looks_ahead:
         return candidates
@@ -84,6 +85,8 @@ def with_gain_after_failure(
     few = min(_AFTER_FAILURE, len(points))
 
     def best(candidates: CandidateSet) -> Any:
+        if candidates.trust is not None:
+            candidates = candidates._replace(trust=np.asarray(1.0))
         after = value_points(candidates, points, problem, n - 1, kernel, loss, count=few, size=size)
         return np.max(np.asarray(after.value))
 

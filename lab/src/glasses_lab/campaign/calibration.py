@@ -22,6 +22,7 @@ from glasses.loop.correction import CORRECTION, ForecastCorrection, cautious, sp
 from glasses_lab.campaign.forecasts import AHEAD
 
 _SLACK = 1e-9
+_TICKS = (1, 2, 3, 5, 8, 12, 20, 30, 50)  # of the picture
 
 
 class Gathered(NamedTuple):
@@ -219,15 +220,17 @@ def draw_calibration(raw: Sequence[Calibration], corrected: Sequence[Calibration
         color="tab:orange",
         label="realised (± 2 standard errors of the bias)",
     )
-    gains.set(ylabel="gain, in parts of what there was to gain", ylim=(0, None))
+    top = max(line.realised + bar for line, bar in zip(raw, np.nan_to_num(bars), strict=True))
+    gains.set(ylabel="gain, in parts of what there was to gain", ylim=(0, 1.35 * top))  # room for the legend
     band.axhline(80, color="0.3", linewidth=1, linestyle="--")
     band.set(ylabel="% of best values inside the 80 % band", ylim=(0, 100))
     for axis in (gains, band):
         axis.set(xscale="log", xlabel="more evaluations")
-        axis.set_xticks(k, [str(each) for each in k])
+        axis.set_xticks(*[[each for each in k if each in _TICKS]] * 2)
         axis.minorticks_off()
         axis.grid(alpha=0.3)
-        axis.legend(frameon=False)
+    gains.legend(frameon=False, loc="upper left")
+    band.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
