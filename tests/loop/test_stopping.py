@@ -166,7 +166,7 @@ def test_a_change_of_units_changes_no_mind():
     """Prices, targets and values in other units: the same decision."""
     here, there = told(5), told(5, fun=lambda x: 7.0 + 100.0 * wave(x))
     for criterion, scaled in (
-        (Price(0.01), Price(1.0)),
+        (Price(0.001), Price(0.1)),
         (Price(0.03), Price(3.0)),
         (Target(-0.66), Target(-59.0)),
         (Target(-0.67), Target(-60.0)),
@@ -174,7 +174,7 @@ def test_a_change_of_units_changes_no_mind():
         (NoGain(0.9), NoGain(0.9)),
     ):
         assert (criterion.reason(here) is None) == (scaled.reason(there) is None), criterion
-    assert [Price(p).reason(here) is None for p in (0.01, 0.03)] == [True, False]
+    assert [Price(p).reason(here) is None for p in (0.001, 0.03)] == [True, False]
     assert [NoGain(s).reason(here) is None for s in (0.01, 0.9)] == [True, False]
 
 
