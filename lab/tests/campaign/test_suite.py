@@ -105,7 +105,7 @@ def test_files_that_are_no_suites(tmp_path):
 
 
 def test_the_suites_of_the_library():
-    elsewhere = ["bbob", "bbob-10", "bbob-last", "laboratory", "tuning"]
+    elsewhere = ["bbob", "bbob-10", "bbob-last", "bbob-peers", "laboratory", "tuning"]
     assert suites() == sorted(["development", "fair", "forecasts", "nine", "protocol", "samples", *elsewhere])
     fair = read_suite("fair").tasks
     rows = {task.problem.removesuffix("-shifted") for task in fair}
