@@ -2,7 +2,8 @@
 
 ``bbob`` was looked at while choosing. The others were run once the choice had been made: COCO's instances 4 and 5, a part of
 them with slower peers (``bbob-peers``), models to be tuned, laboratory tables, and the suite of the earlier default
-(``development``, seeds from 2000, with the peers' runs of that time). What was aimed at is checked line by line in ``goals``.
+(``development``, seeds from 2000, with the peers' runs of that time; planners were compared on them too). What was aimed at
+is checked line by line in ``goals``.
 """
 
 from __future__ import annotations
