@@ -13,6 +13,7 @@ from glasses.search.decision import Trust, horizon, trusting
 from glasses.search.propose import candidates_for
 from glasses.search.recommend import predict
 from glasses.search.surface import gains_at
+from glasses.search.value import with_gain_after_failure
 from glasses.surrogate import Known
 
 
@@ -102,6 +103,24 @@ def test_without_trust_the_decision_is_the_myopic_one():
     trusting_nothing = decision_of(optimizer, 0.0)
     optimizer.loss = ExpectedLoss()
     assert trusting_nothing.value == pytest.approx(decision_of(optimizer, None).value, abs=1e-2)
+
+
+def test_what_follows_a_failure_is_valued_as_a_plan_that_is_believed():
+    """Whatever the share, which is counted where the risk is weighed."""
+    optimizer = Optimizer([(0.0, 1.0)], budget=12, n_initial=4, seed=3, noise=0.0)
+    for x in (0.1, 0.35, 0.6, 0.8):
+        optimizer.tell([x], math.sin(7 * x))
+    optimizer.tell([0.97], math.nan)
+    known = optimizer._planner.inference
+    kernel, problem = known.model.kernel, known.problem()
+    plain = candidates_for(kernel, problem, 256, known.rng(Purpose.DECISION))
+    points = np.linspace(0.05, 0.9, 8)[:, None]
+
+    def after(loss, candidates):
+        return float(with_gain_after_failure(candidates, problem, 3, kernel, loss, points).failures.log_gain)
+
+    believed = after(TwoStage(steps=3), plain)
+    assert after(TwoStage(), trusting(TwoStage(), plain, Trust(3, 0.2))) == pytest.approx(believed, rel=1e-9)
 
 
 def _gain_at(optimizer, share, x):

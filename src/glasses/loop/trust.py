@@ -9,7 +9,8 @@ believed in the share
 the probability that none of the next three values surprises the model. The gain of a loss with ``steps="trusted"`` is
 (1 - tau) EI + tau G (``loss``, [eq:trust]), the myopic one for p = 0 and that of the whole plan for p = 1. A gain that can be
 had now counts more than one that a plan leaves for later; without that, what is planned last is put off again with every
-decision until the budget ends. Eight and three were chosen on runs (docs/how_to_choose.md); their neighbours do as well.
+decision until the budget ends. Eight and three come from runs (docs/how_to_choose.md): shares of a third to a half did best,
+and tau is about a third where the model is surprised by every fourth value.
 
 p comes from the model's record: the last ``LOOK_BACK`` values told, each predicted by the fit to the values before it. With S
 of m outside the 95 % interval of that prediction,

@@ -9,7 +9,7 @@ A myopic loss is valued at every candidate and polished (``myopic``). A loss tha
 valued and polished (``race``). Steps, integers and choices are moved to what can be run before they are valued. The winner is
 never a point already observed or pending unless the noise makes a repetition worth something.
 
-Where the model is trusted in part only (``loop.trust``), the myopic decision is found first, as carefully as if it were all
+Where the model is trusted in part only (``loop.trust``), the myopic decision is found too, as carefully as if it were all
 that is wanted, and valued with the rest: a plan is followed where it promises more than that point.
 
 One compiled program per stage, loss, data size and horizon size; deterministic given the candidate set.

@@ -224,9 +224,10 @@ def draw_calibration(raw: Sequence[Calibration], corrected: Sequence[Calibration
     gains.set(ylabel="gain, in parts of what there was to gain", ylim=(0, 1.35 * top))  # room for the legend
     band.axhline(80, color="0.3", linewidth=1, linestyle="--")
     band.set(ylabel="% of best values inside the 80 % band", ylim=(0, 100))
+    ticks = [each for each in k if each in _TICKS]
     for axis in (gains, band):
         axis.set(xscale="log", xlabel="more evaluations")
-        axis.set_xticks(*[[each for each in k if each in _TICKS]] * 2)
+        axis.set_xticks(ticks, [str(each) for each in ticks])
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     gains.legend(frameon=False, loc="upper left")
