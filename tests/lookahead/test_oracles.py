@@ -217,7 +217,7 @@ def test_a_small_space_is_visited_once(oracle, count):
 
     Asked for more steps than there are configurations, an oracle predicts those there are.
     """
-    some = np.concatenate([POINTS[:count], make_candidates(POINTS[:1])[1].post.X[:2]])  # two of them are evaluated
+    some = np.concatenate([POINTS[:count], make_candidates(POINTS[:1])[1].origin.post.X[:2]])  # two of them are evaluated
     kernel, candidates, _ = make_candidates(np.concatenate([some] * 3))
     candidates = candidates._replace(lattice=Space([Int(0, 1), Int(0, 1)]).lattice)
     query = query_of(kernel, candidates, jnp.asarray(POINTS[0]))

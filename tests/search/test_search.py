@@ -15,7 +15,8 @@ from glasses.lookahead import LowerConfidenceBound, ProbabilityOfImprovement, Ro
 from glasses.lookahead.candidates import query_point
 from glasses.search import Direct, MultiStart
 from glasses.search.decision import Problem
-from glasses.search.propose import candidates_for, cover, neighbourhood, separated_best
+from glasses.search.propose import candidates_for, cover, neighbourhood, separated
+from glasses.space.lattice import Lattice
 from glasses.surrogate.outputs import Affine
 
 MODEL = GaussianProcess()
@@ -95,19 +96,21 @@ def test_neighbourhood_has_every_scale():
 
 
 def test_starts_are_separated_while_they_can_be():
-    points = jnp.asarray([[0.5], [0.51], [0.9], [0.1]])
-    chosen = separated_best(jnp.asarray([4.0, 3.0, 2.0, 1.0]), points, 4)
+    points = np.array([[0.5], [0.51], [0.9], [0.1]])
+    chosen = separated(np.array([4.0, 3.0, 2.0, 1.0]), points, 4)
     assert chosen.tolist() == [0, 2, 3, 1]
 
 
 def test_the_first_starts_have_different_choices():
     """A choice of three values in the second coordinate: the best of each value, then by score and distance alone."""
-    points = jnp.asarray([[0.5, 0.2], [0.9, 0.2], [0.1, 0.2], [0.5, 0.5], [0.7, 0.5], [0.3, 0.8], [0.51, 0.2]])
-    score = jnp.asarray([9.0, 8.0, 7.0, 1.0, 0.0, -50.0, 8.5])
-    choice = jnp.asarray([False, True])
-    assert separated_best(score, points, 6, choice).tolist() == [0, 3, 5, 1, 2, 4]
-    same = separated_best(score, points, 6, jnp.asarray([False, False]))
-    assert same.tolist() == separated_best(score, points, 6).tolist() == [0, 1, 2, 3, 4, 5]
+    points = np.array([[0.5, 0.2], [0.9, 0.2], [0.1, 0.2], [0.5, 0.5], [0.7, 0.5], [0.3, 0.8], [0.51, 0.2]])
+    score = np.array([9.0, 8.0, 7.0, 1.0, 0.0, -50.0, 8.5])
+    lattice = Lattice(
+        cells=np.array([0.0, 3.0]), log_low=None, log_width=None, is_choice=np.array([False, True]), resolution=None
+    )
+    assert separated(score, points, 6, lattice).tolist() == [0, 3, 5, 1, 2, 4]
+    same = separated(score, points, 6, lattice._replace(is_choice=np.array([False, False])))
+    assert same.tolist() == separated(score, points, 6).tolist() == [0, 1, 2, 3, 4, 5]
 
 
 BATCHED = """

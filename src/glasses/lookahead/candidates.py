@@ -4,12 +4,14 @@ Everything a decision compares is computed once here; oracles and losses only ga
 
 | name | symbol | shape | |
 |---|---|---|---|
-| points | U | (U, d) | candidates, where evaluations may go; the last P rows are the pending evaluations |
-| mu, cov | mu(U), k'(U, U) | (U,), (U, U) | posterior of the latent f |
+| mu, cov | mu(U), k'(U, U) | (U,), (U, U) | posterior of the latent f; the last P rows are the pending evaluations |
 | active | | (U,) | False on the padding of the pending points |
-| W | (K + noise I)^-1 k(X, U) | (N, U) | gives k'(x, U) = k(x, U) - k(x, X) W for any new x |
 | eta | eta | () | the incumbent: best value so far |
 | lipschitz, lowest | L, M | () | steepest slope of mu over U (with a floor), smallest mean there: for local penalisation |
+| noise, nugget, variance | | () | of the posterior |
+| apart | | (U, U) | distances, for local penalisation |
+| done, begun, infeasible | | (U,) | the same experiment as one that was evaluated, is pending, has failed |
+| copies | | (U, U) | which candidates are the same experiment; None where every parameter is continuous |
 
 Blocks that a decision may need besides:
 
@@ -17,10 +19,13 @@ Blocks that a decision may need besides:
 |---|---|
 | pending | the covariance once the pending points are evaluated, their mean taken as their value (kriging believer) |
 | costs | what each candidate costs and the remaining budget; None: budgets count evaluations |
-| failures | the feasibility of each candidate and the value of what follows a failure; None while nothing has failed |
+| failures | the feasibility of each candidate and the value of what follows a failure; None: nothing can fail |
 | trust | tau, the share of a plan that is believed (``loss.with_trust``); None: all of it |
 | samples | the same candidates under each of several hyperparameter samples, stacked; None: the fit is used |
-| lattice | the values that can be run; None: every parameter is continuous |
+| origin | the points themselves and the model: needed to look at points that are no candidates, dropped by ``alone`` |
+
+Nothing but the origin has the shape of the data, of the inputs or of the kernel. So a program that takes the set ``alone`` is
+compiled once, whatever the number of observations and parameters.
 
 A ``QueryPoint`` is a putative next point x* as the candidate set sees it: its mean, variance and covariance with U. It is a
 differentiable function of x*, and so is every loss built on it as long as the predicted steps are held fixed; they are
@@ -35,10 +40,10 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
-from glasses.space.lattice import Lattice, resolution
+from glasses.space.lattice import SAME_POINT, Lattice, resolution
 from glasses.space.snapping import same_point
 from glasses.surrogate.feasibility import Feasibility
-from glasses.surrogate.kernels import Kernel
+from glasses.surrogate.kernels import Kernel, squared_distance
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, covariance, cross_covariance, incumbent, joint, mean
 
 
@@ -64,43 +69,63 @@ class Costs(NamedTuple):
 class Failures(NamedTuple):
     """How likely evaluations are to fail, and what the others are worth after a failure."""
 
-    model: Feasibility
     log_feasibility: jax.Array  # (U,)
     log_gain: jax.Array  # (): log of the gain expected from the later evaluations if this one fails
     log_gain_unpaid: jax.Array  # (): with costs, the same if the failure costs nothing (``log_gain``: as much as the dearest)
 
 
+class Origin(NamedTuple):
+    """Where a candidate set comes from."""
+
+    post: Posterior
+    points: jax.Array  # (U, d)
+    W: jax.Array  # (N, U): (K + noise I)^-1 k(X, U), gives k'(x, U) = k(x, U) - k(x, X) W for any new x
+    lattice: Lattice | None
+    feasibility: Feasibility | None
+
+
 class CandidateSet(NamedTuple):
     """See the tables above."""
 
-    post: Posterior
-    points: jax.Array
     mu: jax.Array
     cov: jax.Array
     active: jax.Array
-    W: jax.Array
     eta: jax.Array
     lipschitz: jax.Array
     lowest: jax.Array
+    noise: jax.Array
+    nugget: jax.Array
+    variance: jax.Array
+    apart: jax.Array
+    done: jax.Array
+    begun: jax.Array
+    infeasible: jax.Array
+    copies: jax.Array | None
     pending: Pending
-    lattice: Lattice | None = None
     failures: Failures | None = None
     costs: Costs | None = None
     trust: Any = None  # ()
     samples: CandidateSet | None = None
+    origin: Origin | None = None
 
-    @property
-    def noise(self) -> jax.Array:
-        return self.post.noise
+    def alone(self) -> CandidateSet:
+        """Without the origin: what programs take that look at nothing but the candidates."""
+        return self._replace(origin=None, samples=None if self.samples is None else self.samples.alone())
 
     @property
     def n_pending(self) -> int:
         """How many rows are kept for pending points (padding included)."""
-        return int(self.pending.rows.shape[0])
+        return int(self.pending.rows.shape[-2])
 
     @property
     def n_candidates(self) -> int:
-        return int(self.points.shape[0]) - self.n_pending
+        return int(self.mu.shape[-1]) - self.n_pending
+
+    @property
+    def points(self) -> jax.Array:
+        """(U, d), where the origin is known."""
+        assert self.origin is not None
+        return self.origin.points
 
     @property
     def candidates(self) -> jax.Array:
@@ -108,16 +133,12 @@ class CandidateSet(NamedTuple):
         return self.points[: self.n_candidates]
 
     @property
-    def pending_points(self) -> jax.Array:
-        return self.points[self.n_candidates :]
-
-    @property
     def pending_active(self) -> jax.Array:
         return self.active[self.n_candidates :]
 
     @property
     def log_feasibility(self) -> jax.Array | None:
-        """(U,) log P(feasible); None while nothing has failed."""
+        """(U,) log P(feasible); None where nothing can fail."""
         return None if self.failures is None else self.failures.log_feasibility
 
     @property
@@ -125,16 +146,10 @@ class CandidateSet(NamedTuple):
         """Whether evaluations are without noise, so that a repetition tells nothing new."""
         return self.noise < NEGLIGIBLE_NOISE
 
-    def same_as(self, points: jax.Array, others: jax.Array, active: jax.Array | None = None) -> jax.Array:
-        """Which rows of ``points`` are the same experiment as an active row of ``others``."""
-        active = jnp.ones(others.shape[0], bool) if active is None else active
-        return same_point(points, others, active, resolution(self.lattice))
-
 
 class QueryPoint(NamedTuple):
     """A putative next point."""
 
-    x: jax.Array  # (d,)
     mu: jax.Array  # ()
     var: jax.Array  # ()
     cov: jax.Array  # (U,)
@@ -142,11 +157,21 @@ class QueryPoint(NamedTuple):
     later_cov: jax.Array  # (U,)
     loadings: jax.Array  # (P,) how x* moves with the standardised outcome of each pending point
     log_feasibility: jax.Array | None  # ()
+    same: jax.Array | None = None  # (U,) which candidates are the same experiment
+    apart: jax.Array | None = None  # (U,) distances
+    excluded: jax.Array | None = None  # () whether it may not be proposed, whatever it costs
     cost: jax.Array | None = None  # () what an evaluation there costs
+    samples: QueryPoint | None = None  # the same under each hyperparameter sample, stacked
 
-    def costing(self, costs: jax.Array | None, i: jax.Array | int = 0) -> QueryPoint:
-        """The same with its cost, entry i of ``costs``."""
-        return self if costs is None else self._replace(cost=costs[i])
+    def moving(self) -> QueryPoint:
+        """The part that is a differentiable function of x*."""
+        samples = None if self.samples is None else self.samples.moving()
+        return self._replace(same=None, apart=None, excluded=None, cost=None, samples=samples)
+
+    def moved_to(self, part: QueryPoint) -> QueryPoint:
+        """With another differentiable part."""
+        samples = None if self.samples is None or part.samples is None else self.samples.moved_to(part.samples)
+        return part._replace(same=self.same, apart=self.apart, excluded=self.excluded, cost=self.cost, samples=samples)
 
 
 def build_candidates(
@@ -180,22 +205,42 @@ def build_candidates(
     eta = incumbent(kernel, post)
     slope = jax.vmap(jax.grad(lambda x: mean(kernel, post, x[None])[0]))(points)
     steepest = jnp.max(jnp.where(active, jnp.sqrt(jnp.sum(slope * slope, axis=1)), 0.0))
-    lipschitz = jnp.maximum(steepest, 1e-3 * jnp.sqrt(post.variance))  # a flat mean would push every step out of the box
-    lowest = jnp.minimum(jnp.min(jnp.where(active, mu, jnp.inf)), eta)
-    failures = None
+    failures, failed = None, jnp.zeros(U, bool)
     if feasibility is not None:
         nothing = jnp.asarray(-jnp.inf)
-        failures = Failures(feasibility, feasibility.log_probability(points), nothing, nothing)
-    return CandidateSet(post, points, mu, cov, active, W, eta, lipschitz, lowest, Pending(rows, later), lattice, failures)
+        failures = Failures(feasibility.log_probability(points), nothing, nothing)
+        failed = feasibility.is_infeasible(points)
+    fine, everywhere = resolution(lattice), jnp.ones(U, bool)
+    return CandidateSet(
+        mu=mu,
+        cov=cov,
+        active=active,
+        eta=eta,
+        lipschitz=jnp.maximum(steepest, 1e-3 * jnp.sqrt(post.variance)),  # a flat mean would push every step out of the box
+        lowest=jnp.minimum(jnp.min(jnp.where(active, mu, jnp.inf)), eta),
+        noise=jnp.asarray(post.noise),
+        nugget=jnp.asarray(post.nugget),
+        variance=jnp.asarray(post.variance),
+        apart=jnp.sqrt(_apart(post, points, points)),
+        done=same_point(points, post.X, post.observed, fine),
+        begun=same_point(points, pending, active[U - P :], fine) if P else ~everywhere,
+        infeasible=failed,
+        copies=None if lattice is None else jax.vmap(lambda x: same_point(points, x[None], everywhere[:1], fine))(points),
+        pending=Pending(rows, later),
+        failures=failures,
+        origin=Origin(post, points, W, lattice, feasibility),
+    )
 
 
 def query_point(kernel: Kernel, candidates: CandidateSet, x: jax.Array) -> QueryPoint:
     """The query point at x: O(N^2 + N U)."""
-    post = candidates.post
+    origin = candidates.origin
+    assert origin is not None
+    post = origin.post
     k = cross_covariance(kernel, post, x[None])[:, 0]
     v = solve_triangular(post.L, k, lower=True)
     var = jnp.maximum(kernel.diagonal(post.hyper.theta, x[None], post.hyper.choice)[0] - v @ v, 0.0) + post.nugget
-    cov = covariance(kernel, post.hyper, x[None], candidates.points)[0] - k @ candidates.W
+    cov = covariance(kernel, post.hyper, x[None], origin.points)[0] - k @ origin.W
     later_var, later_cov, c = var, cov, jnp.zeros(0)
     P = candidates.n_pending
     if P:
@@ -212,16 +257,58 @@ def query_point(kernel: Kernel, candidates: CandidateSet, x: jax.Array) -> Query
         c = jax.lax.fori_loop(0, P, substitute, jnp.zeros(P))
         later_var = jnp.maximum(var - c @ c, post.nugget)
         later_cov = cov - c @ rows
-    log_feasibility = None if candidates.failures is None else candidates.failures.model.log_probability(x[None])[0]
-    return QueryPoint(x, mean(kernel, post, x[None])[0], var, cov, later_var, later_cov, c, log_feasibility)
+    fine = resolution(origin.lattice)
+    again = same_point(x[None], post.X, post.observed, fine)[0]
+    if P:
+        again = again | same_point(x[None], origin.points[-P:], candidates.pending_active, fine)[0]
+    excluded, log_feasibility = again & candidates.is_exact, None
+    if origin.feasibility is not None:
+        log_feasibility = origin.feasibility.log_probability(x[None])[0]
+        excluded = excluded | origin.feasibility.is_infeasible(x[None])[0]
+    samples = None
+    if candidates.samples is not None:
+        samples = jax.lax.map(lambda each: query_point(kernel, each, x), candidates.samples)
+    return QueryPoint(
+        mu=mean(kernel, post, x[None])[0],
+        var=var,
+        cov=cov,
+        later_var=later_var,
+        later_cov=later_cov,
+        loadings=c,
+        log_feasibility=log_feasibility,
+        same=same_point(origin.points, x[None], jnp.ones(1, bool), fine),
+        apart=jnp.sqrt(jax.lax.stop_gradient(_apart(post, origin.points, x[None])[:, 0])),
+        excluded=excluded,
+        samples=samples,
+    )
 
 
 def query_candidate(candidates: CandidateSet, i: jax.Array) -> QueryPoint:
     """Candidate i as the query point, gathered."""
-    log_feasibility = None if candidates.log_feasibility is None else candidates.log_feasibility[i]
-    cost = None if candidates.costs is None else candidates.costs.cost[i]
-    own, later, loadings = candidates.cov[i], candidates.pending.cov[i], candidates.pending.rows[:, i]
-    return QueryPoint(candidates.points[i], candidates.mu[i], own[i], own, later[i], later, loadings, log_feasibility, cost)
+    later = candidates.pending.cov[i]
+    return QueryPoint(
+        mu=candidates.mu[i],
+        var=candidates.cov[i, i],
+        cov=candidates.cov[i],
+        later_var=later[i],
+        later_cov=later,
+        loadings=candidates.pending.rows[:, i],
+        log_feasibility=None if candidates.log_feasibility is None else candidates.log_feasibility[i],
+        same=candidates.apart[i] < SAME_POINT if candidates.copies is None else candidates.copies[i],
+        apart=candidates.apart[i],
+        excluded=is_excluded(candidates)[i],
+        cost=None if candidates.costs is None else candidates.costs.cost[i],
+        samples=None if candidates.samples is None else jax.vmap(lambda each: query_candidate(each, i))(candidates.samples),
+    )
+
+
+def is_excluded(candidates: CandidateSet) -> jax.Array:
+    """(U,) which candidates may not be proposed: known to be infeasible, or exact and done or pending."""
+    return ((candidates.done | candidates.begun) & candidates.is_exact) | candidates.infeasible
+
+
+def _apart(post: Posterior, A: jax.Array, B: jax.Array) -> jax.Array:
+    return squared_distance(A, B, jnp.ones(A.shape[1]), post.hyper.choice)
 
 
 def incumbent_after_pending(candidates: CandidateSet, mu: jax.Array, eta: jax.Array) -> jax.Array:
@@ -242,7 +329,7 @@ def joint_of_steps(
 
     ``steps`` (H - 1,) are indices of candidates; entry k is step k + 2.
     """
-    C, U = candidates.n_candidates, candidates.points.shape[0]
+    C, U = candidates.n_candidates, candidates.mu.shape[0]
     rows = jnp.concatenate([steps, jnp.arange(C, U)])
     active = jnp.concatenate([jnp.ones(1, bool), active_steps(steps, remaining), candidates.pending_active])
     mu = jnp.concatenate([query.mu[None], candidates.mu[rows]])

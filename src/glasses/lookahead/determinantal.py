@@ -96,11 +96,11 @@ class DeterminantalPoints:
     ) -> jax.Array:
         U = quality.shape[0]
         free = free_candidates(candidates, belief.query)
-        free = free if candidates.lattice is None else free & ~is_copy(candidates)
+        free = free if candidates.copies is None else free & ~is_copy(candidates)
         best, ground = jax.lax.top_k(jnp.where(free, quality, -jnp.inf), min(candidates.n_candidates, _GROUND))
         q = jnp.where(jnp.isfinite(best), jnp.exp(0.5 * (best - best[0])), 0.0)  # e_k scales with it, probabilities do not
         S = covariance_after(candidates, belief.query)[ground][:, ground] + candidates.noise * jnp.eye(ground.size)
-        L = q[:, None] * S * q[None, :] / candidates.post.variance
+        L = q[:, None] * S * q[None, :] / candidates.variance
         key = jax.random.fold_in(jax.random.key(self.seed), draw)
         k = jnp.minimum(jnp.minimum(remaining, size) - 1, jnp.sum(free))
         chosen, wanted = ground[sample_k(key, L, k, size - 1)], jnp.arange(size - 1) < k

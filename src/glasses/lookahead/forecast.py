@@ -22,11 +22,10 @@ import jax.numpy as jnp
 from scipy import special
 
 from glasses.gaussian.qmc import QMC, correlations
-from glasses.lookahead.candidates import CandidateSet, joint_of_steps, query_point
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.rollout import BLOCK, is_feasible, normals, simulate_block
 from glasses.runtime.program import program
-from glasses.surrogate.kernels import Kernel
 
 FUTURES = 256
 BAND = 0.8
@@ -47,11 +46,8 @@ class ForecastGains(NamedTuple):
 
 
 @program
-def forecast_gains(
-    candidates: CandidateSet, x: jax.Array, cost: jax.Array | None, remaining: jax.Array, *, kernel: Kernel, size: int
-) -> ForecastGains:
-    """The forecast when the next evaluation is at x."""
-    query = query_point(kernel, candidates, x)._replace(cost=cost)
+def forecast_gains(candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, *, size: int) -> ForecastGains:
+    """The forecast when the next evaluation is at the query point."""
     blocks = jax.lax.map(
         lambda block: simulate_block(candidates, query, remaining, size, FUTURES, block, for_forecast=True),
         jnp.arange(FUTURES // BLOCK),
@@ -69,13 +65,13 @@ def forecast_gains(
         low, high = jnp.maximum(candidates.eta - (query.mu - sd * z), 0.0)
         least, most = least.at[0].set(low), most.at[0].set(high)
 
-    C, U = candidates.n_candidates, candidates.points.shape[0]
+    C, U = candidates.n_candidates, candidates.mu.shape[0]
     plan = Glasses().predict_steps(candidates, query, remaining, size)
 
     def planned(k: jax.Array) -> jax.Array:
         mu, S, active = joint_of_steps(candidates, query, plan, jnp.minimum(k, remaining))
         both = active[:, None] & active[None, :]
-        observed = jnp.where(both, S, 0.0) + jnp.diag(jnp.where(active, candidates.noise + candidates.post.nugget, 1.0))
+        observed = jnp.where(both, S, 0.0) + jnp.diag(jnp.where(active, candidates.noise + candidates.nugget, 1.0))
         L = jnp.linalg.cholesky(observed)
         V = jax.scipy.linalg.solve_triangular(L, jnp.where(both, S, 0.0), lower=True)
         learnt = jnp.where(candidates.is_exact, S, V.T @ V)

@@ -10,14 +10,14 @@ the model is trusted, and count the risk that the evaluation fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
 
-from glasses.lookahead.candidates import CandidateSet, QueryPoint, times_feasibility
-from glasses.lookahead.myopic import ExpectedLoss
+from glasses.gaussian.univariate import log_expected_improvement
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, incumbent_after_pending, times_feasibility
+from glasses.lookahead.myopic import Myopic
 
 Steps = int | Literal["trusted"] | None
 
@@ -49,19 +49,18 @@ class Loss(Protocol):
     def acquisition_value(self, candidates: CandidateSet, query: QueryPoint, steps: Any, remaining: jax.Array) -> jax.Array: ...
 
 
-Query = Callable[[CandidateSet], QueryPoint]  # one point, as a candidate set sees it
-
-
-def steps_for(loss: Loss, candidates: CandidateSet, query: Query, remaining: jax.Array, size: int) -> Any:
+def steps_for(loss: Loss, candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, size: int) -> Any:
     """The steps that follow a point; with hyperparameter samples those under each, stacked."""
 
-    def one(candidates: CandidateSet) -> Any:
-        return loss.predict_steps(candidates, query(candidates), remaining, size)
+    def one(given: tuple[CandidateSet, QueryPoint]) -> Any:
+        return loss.predict_steps(*given, remaining, size)
 
-    return one(candidates) if candidates.samples is None else jax.lax.map(one, candidates.samples)
+    if candidates.samples is None:
+        return one((candidates, query))
+    return jax.lax.map(one, (candidates.samples, _of_samples(query)))
 
 
-def value_for(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, remaining: jax.Array) -> jax.Array:
+def value_for(loss: Loss, candidates: CandidateSet, query: QueryPoint, steps: Any, remaining: jax.Array) -> jax.Array:
     """What a search maximises: the acquisition value, averaged over hyperparameter samples, with trust and the risk of failure.
 
     The average over hyperparameters theta is that of the gain, 1/M sum_m G(x*; theta_m) [eq:samples].
@@ -69,28 +68,48 @@ def value_for(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, re
     value = _averaged(loss, candidates, query, steps, remaining)
     if loss.is_gain and loss.looks_ahead:
         value = with_trust(candidates, query, value, remaining)
-    return with_risk(loss, candidates, query(candidates), value)
+    return with_risk(loss, candidates, query, value)
 
 
-def with_trust(candidates: CandidateSet, query: Query, value: jax.Array, remaining: jax.Array) -> jax.Array:
+def with_trust(candidates: CandidateSet, query: QueryPoint, value: jax.Array, remaining: jax.Array) -> jax.Array:
     """With tau the trust, the gain (1 - tau) EI(x*) + tau G(x*) [eq:trust]: the next evaluation counts in full, what a plan
-    says that the later ones bring with the probability that the model it is made with lasts so long.
+    says that the later ones bring with the probability that the model it is made with lasts so long. EI is that of x* once
+    what is pending has come out at its mean: a closed form, and what the pending evaluations bring is the same for every x*.
     """
     if candidates.trust is None:
         return value
-    alone = _averaged(ExpectedLoss(), candidates, query, (), remaining)
+    alone = _averaged(_Now(), candidates, query, (), remaining)
     return jnp.logaddexp(alone + jnp.log1p(-candidates.trust), value + jnp.log(candidates.trust))
 
 
-def _averaged(loss: Loss, candidates: CandidateSet, query: Query, steps: Any, remaining: jax.Array) -> jax.Array:
-    def one(given: tuple[CandidateSet, Any]) -> jax.Array:
-        candidates, steps = given
-        return loss.acquisition_value(candidates, query(candidates), steps, remaining)
+class _Now(Myopic):
+    """EI of the next evaluation once what is pending has come out at its mean."""
+
+    is_gain: ClassVar[bool] = True
+
+    def acquisition_value(
+        self, candidates: CandidateSet, query: QueryPoint, steps: tuple[()], remaining: jax.Array
+    ) -> jax.Array:
+        eta = incumbent_after_pending(candidates, candidates.mu, candidates.eta)
+        return log_expected_improvement(query.mu, jnp.sqrt(query.later_var), eta)
+
+
+def _averaged(loss: Loss, candidates: CandidateSet, query: QueryPoint, steps: Any, remaining: jax.Array) -> jax.Array:
+    def one(given: tuple[CandidateSet, QueryPoint, Any]) -> jax.Array:
+        return loss.acquisition_value(*given, remaining)
 
     if candidates.samples is None:
-        return one((candidates, steps))
-    each = jax.lax.map(one, (candidates.samples, steps))
+        return one((candidates, query, steps))
+    each = jax.lax.map(one, (candidates.samples, _of_samples(query), steps))
     return jax.scipy.special.logsumexp(each) - jnp.log(each.size) if loss.is_gain else jnp.mean(each)
+
+
+def _of_samples(query: QueryPoint) -> QueryPoint:
+    """The query point under each sample; what it costs is the same under all."""
+    assert query.samples is not None
+    if query.cost is None:
+        return query.samples
+    return query.samples._replace(cost=jnp.broadcast_to(query.cost, query.samples.mu.shape))
 
 
 def with_risk(loss: Loss, candidates: CandidateSet, query: QueryPoint, value: jax.Array) -> jax.Array:

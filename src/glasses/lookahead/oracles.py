@@ -37,8 +37,6 @@ from jax.scipy.special import log_ndtr
 
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, incumbent_after_pending, times_feasibility
-from glasses.space.lattice import resolution
-from glasses.surrogate.kernels import squared_distance
 
 _JITTER = 1e-8
 
@@ -102,33 +100,26 @@ def choose(candidates: CandidateSet, score: jax.Array, free: jax.Array, budget: 
 def without(candidates: CandidateSet, free: jax.Array, i: jax.Array) -> jax.Array:
     """The free candidates without number i; where evaluations are exact also without its copies (a small space has some)."""
     free = free.at[i].set(False)
-    if candidates.lattice is None:
-        return free
-    return free & ~(candidates.same_as(candidates.points, candidates.points[i][None]) & candidates.is_exact)
+    return free if candidates.copies is None else free & ~(candidates.copies[i] & candidates.is_exact)
 
 
 def free_candidates(candidates: CandidateSet, query: QueryPoint) -> jax.Array:
     """(U,) where a step may go: not x* itself, not a pending point, and of a finite space nothing exact that is done."""
-    points = candidates.points
-    free = jnp.arange(points.shape[0]) < candidates.n_candidates
-    free = free & ~candidates.same_as(points, query.x[None])
-    free = free if candidates.lattice is None else free & ~done_exactly(candidates)
-    if candidates.n_pending:
-        free = free & ~candidates.same_as(points, candidates.pending_points, candidates.pending_active)
-    return free
+    assert query.same is not None
+    free = (jnp.arange(candidates.mu.shape[0]) < candidates.n_candidates) & ~query.same
+    free = free if candidates.copies is None else free & ~done_exactly(candidates)
+    return free & ~candidates.begun if candidates.n_pending else free
 
 
 def done_exactly(candidates: CandidateSet) -> jax.Array:
     """Which candidates were evaluated and would bring the same again."""
-    post = candidates.post
-    return candidates.same_as(candidates.points, post.X, post.observed) & candidates.is_exact
+    return candidates.done & candidates.is_exact
 
 
 def is_copy(candidates: CandidateSet) -> jax.Array:
     """Which candidates repeat an earlier one, where evaluations are exact."""
-    apart = jnp.abs(candidates.points[:, None, :] - candidates.points[None, :, :])
-    same = jnp.all(apart < resolution(candidates.lattice), axis=-1)
-    return jnp.any(jnp.tril(same, -1), axis=1) & candidates.is_exact
+    assert candidates.copies is not None
+    return jnp.any(jnp.tril(candidates.copies, -1), axis=1) & candidates.is_exact
 
 
 @dataclass(frozen=True)
@@ -138,9 +129,9 @@ class KrigingBeliever:
     def predict(
         self, candidates: CandidateSet, belief: Belief, remaining: jax.Array, size: int, draw: jax.Array | int = 0
     ) -> jax.Array:
-        query, noise, nugget = belief.query, candidates.noise, candidates.post.nugget
+        query, noise, nugget = belief.query, candidates.noise, candidates.nugget
         first = query.later_cov / jnp.sqrt(query.later_var + noise)
-        rows = jnp.zeros((size, candidates.points.shape[0])).at[0].set(first)
+        rows = jnp.zeros((size, candidates.mu.shape[0])).at[0].set(first)
         seen = jnp.where(belief.informed, belief.eta, jnp.minimum(belief.eta, query.mu))
         eta = incumbent_after_pending(candidates, belief.mu, seen)
 
@@ -173,7 +164,7 @@ class LocalPenalization:
         def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             score, free, budget, steps = state
             i, chosen, free, budget = choose(candidates, score, free, budget)
-            score = score + self.penalty(candidates, belief, candidates.points[i], belief.mu[i], sd[i])
+            score = score + self.penalty(candidates, belief, candidates.apart[i], belief.mu[i], sd[i])
             return score, free, budget, steps.at[k - 1].set(chosen)
 
         budget = budget_after(candidates, belief.query)
@@ -188,19 +179,24 @@ class LocalPenalization:
         if self.softplus:  # g(-Lambda_1), Lambda_1 = eta - EI
             score = jnp.log(jax.nn.softplus(jnp.exp(score) - belief.eta))
         score = times_feasibility(score, candidates.log_feasibility)
-        score = score + self.penalty(candidates, belief, query.x, query.mu, jnp.sqrt(query.var))
-        for i in range(candidates.n_candidates, candidates.points.shape[0]):
-            penalty = self.penalty(candidates, belief, candidates.points[i], candidates.mu[i], sd[i])
-            score = score + jnp.where(candidates.active[i], penalty, 0.0)
-        return score
+        score = score + self.penalty(candidates, belief, query.apart, query.mu, jnp.sqrt(query.var))
+        if not candidates.n_pending:
+            return score
+        C = candidates.n_candidates
+        begun = jax.vmap(lambda *given: self.penalty(candidates, belief, *given))(
+            candidates.apart[C:], candidates.mu[C:], sd[C:]
+        )
+        return score + jnp.sum(jnp.where(candidates.pending_active[:, None], begun, 0.0), axis=0)
 
-    def penalty(self, candidates: CandidateSet, belief: Belief, x: jax.Array, mu: jax.Array, s: jax.Array) -> jax.Array:
-        """log phi(.; x) over the candidates, for a step to x with mean mu and sd s."""
+    def penalty(
+        self, candidates: CandidateSet, belief: Belief, apart: jax.Array | None, mu: jax.Array, s: jax.Array
+    ) -> jax.Array:
+        """log phi over the candidates, for a step so far ``apart`` from each of them, with mean mu and sd s."""
+        assert apart is not None
         others = jnp.stack([candidates.lowest, belief.eta, belief.query.mu])
         means = jnp.concatenate([jnp.where(candidates.active, belief.mu, jnp.inf), others])
         lowest = jnp.min(means)  # M <= every mean, also once an outcome has moved them
-        apart = squared_distance(candidates.points, x[None], jnp.ones(x.size), candidates.post.hyper.choice)[:, 0]
-        return self.log_penalty(jnp.sqrt(apart), mu, s, candidates.lipschitz, lowest)
+        return self.log_penalty(apart, mu, s, candidates.lipschitz, lowest)
 
     def log_penalty(
         self, distance: jax.Array, mu: jax.Array, s: jax.Array, lipschitz: jax.Array, lowest: jax.Array
@@ -227,7 +223,7 @@ class ThompsonPaths:
     def predict(
         self, candidates: CandidateSet, belief: Belief, remaining: jax.Array, size: int, draw: jax.Array | int = 0
     ) -> jax.Array:
-        U = candidates.points.shape[0]
+        U = candidates.mu.shape[0]
         key = jax.random.fold_in(jax.random.key(self.seed), draw)
         factor = jnp.linalg.cholesky(covariance_after(candidates, belief.query))
 
@@ -247,7 +243,7 @@ class ThompsonPaths:
 def covariance_after(candidates: CandidateSet, query: QueryPoint) -> jax.Array:
     """Covariance over the candidates once x* (and what is pending) is evaluated, positive definite up to rounding."""
     row = query.later_cov / jnp.sqrt(query.later_var + candidates.noise)
-    jitter = _JITTER * candidates.post.variance * jnp.eye(row.size)
+    jitter = _JITTER * candidates.variance * jnp.eye(row.size)
     return candidates.pending.cov - row[:, None] * row[None, :] + jitter
 
 

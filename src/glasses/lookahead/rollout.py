@@ -121,17 +121,21 @@ def simulate(
     later step fails with its probability, and then brings and teaches nothing. ``for_forecast``: also x* may fail (for a
     decision ``loss.with_risk`` sees to that), and the posterior mean counts at the last step too.
     """
-    C, P, U = candidates.n_candidates, candidates.n_pending, candidates.points.shape[0]
-    noise, nugget = candidates.noise, candidates.post.nugget
+    C, P, U = candidates.n_candidates, candidates.n_pending, candidates.mu.shape[0]
+    noise, nugget = candidates.noise, candidates.nugget
     n = jnp.minimum(remaining, size)
     mu, eta, at_query, pending_gain = candidates.mu, candidates.eta, query.mu, jnp.zeros(())
-    for p in range(P):  # the rows of the pending points are known: only means move
+
+    def arrive(p: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        """The outcome of a pending point: its row is known, only means move."""
+        mu, eta, at_query, gain = state
         i, row, active = C + p, candidates.pending.rows[p], candidates.active[C + p]
         ei = jnp.exp(log_expected_improvement(mu[i], jnp.where(active, row[i], 1.0), eta))
-        pending_gain = pending_gain + jnp.where(active, ei, 0.0)
         mu, at_query = mu + row * t[MAX_HORIZON + p], at_query + query.loadings[p] * t[MAX_HORIZON + p]
-        eta = jnp.where(active, jnp.minimum(eta, mu[i]), eta)
+        return mu, jnp.where(active, jnp.minimum(eta, mu[i]), eta), at_query, gain + jnp.where(active, ei, 0.0)
 
+    if P:
+        mu, eta, at_query, pending_gain = jax.lax.fori_loop(0, P, arrive, (mu, eta, at_query, pending_gain))
     total = jnp.sqrt(query.later_var + noise)
     reach = query.later_var / total
     known = (n > 1) | for_forecast

@@ -18,8 +18,9 @@ from glasses.loop.trust import LOOK_BACK
 from glasses.runtime.padding import data_size, pad_rows
 from glasses.search.decision import Problem
 from glasses.search.pending import pending_gain
-from glasses.search.recommend import predict
+from glasses.search.predict import predict
 from glasses.surrogate.feasibility import FailureClassifier, fit_failures, told_failures
+from glasses.surrogate.fit import conditioned
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.outputs import Outputs, fitted_outputs
 from glasses.surrogate.posterior import Posterior, grow
@@ -27,6 +28,7 @@ from glasses.surrogate.posterior import Posterior, grow
 SMALL = 256  # configurations: a space of no more is looked at as a whole
 _ERRORS: dict[tuple[GaussianProcess, bytes], float] = {}  # of every run in this process: studies make optimisers anew
 _MOST_ERRORS = 10_000
+_BETWEEN_FITS = 5  # values that one set of hyperparameters predicts for the record
 _DIGITS = 10  # of transformed outputs, so that the rounding of a change of units does not alter a run
 
 
@@ -88,11 +90,10 @@ class Inference:
             raise ValueError("There is no data to fit a model to: tell at least one evaluation first.")
         return self._fit(len(self.ledger.y))[1]
 
-    def record(self) -> list[float]:
-        """Standardised errors of the last values told, each predicted by the fit to those before it; d + 2 of them at least."""
+    def record(self, first: int) -> list[float]:
+        """Standardised errors of the last values told, from number ``first`` on, each predicted from those before it."""
         told = len(self.ledger.y)
-        first = max(self.space.d + 2, told - LOOK_BACK)
-        return [self._error(i) for i in range(first, told)]
+        return [self._error(i) for i in range(max(first, told - LOOK_BACK), told)]
 
     def feasibility(self) -> FailureClassifier | None:
         """The model of failures, once there is one."""
@@ -108,14 +109,15 @@ class Inference:
 
     def problem(self) -> Problem:
         """What a search is given."""
-        space, ledger = self.space, self.ledger
+        space, ledger, feasibility = self.space, self.ledger, self.feasibility()
+        post = self._told_failures(self.posterior())
         return Problem(
-            post=self._told_failures(self.posterior()),
+            post=post,
             fitted=self.posterior(),
             pending=space.to_unit(np.array(ledger.pending)) if ledger.pending else np.zeros((0, space.d)),
             remaining=ledger.remaining,
             lattice=space.lattice,
-            feasibility=self.feasibility(),
+            feasibility=None if feasibility is None else feasibility.grown(post.X.shape[0]),
             configurations=space.every(SMALL),
             cost=None if ledger.cost is None else ledger.cost.at,
             budget=ledger.spendable,
@@ -136,12 +138,12 @@ class Inference:
         choice = b"" if self.space.choice is None else np.asarray(self.space.choice).tobytes()
         key = self.model, hashlib.sha256(X.tobytes() + y.tobytes() + choice).digest()
         if key not in _ERRORS:
-            outputs, post = self._fit(i)
-            mu, sd = predict(post, X[i:], kernel=self.model.kernel)
-            spread = np.sqrt(np.asarray(sd)[0] ** 2 + np.asarray(post.noise))
+            outputs, post = self._predicting(i)
+            mu, sd = predict(self.model.kernel, post, X[i:])
+            spread = np.sqrt(sd[0] ** 2 + np.asarray(post.noise))
             if len(_ERRORS) >= _MOST_ERRORS:
                 _ERRORS.clear()
-            _ERRORS[key] = float((outputs.forward(y[i]) - np.asarray(mu)[0]) / spread)
+            _ERRORS[key] = float((outputs.forward(y[i]) - mu[0]) / spread)
         return _ERRORS[key]
 
     def _fit(self, n: int) -> tuple[Outputs, Posterior]:
@@ -155,6 +157,16 @@ class Inference:
             return outputs, self.model.posterior(X, z, outputs, self.space.choice)
 
         return self.once(f"fit {n % 2}", (n, self.model), fit)  # the last fit and the one before it are kept
+
+    def _predicting(self, n: int) -> tuple[Outputs, Posterior]:
+        """The first n values with the transform and the hyperparameters of an earlier fit: a run makes it anyway, and a
+        record that is made at once needs few."""
+        earlier = max(self.space.d + 2, n - n % _BETWEEN_FITS)
+        outputs, post = self.once("record", (earlier, self.model), lambda: self._fit(earlier))
+        if earlier == n:
+            return outputs, post
+        z = np.round(outputs.forward(np.array(self.ledger.y[:n])), _DIGITS)
+        return outputs, conditioned(self.model.kernel, post.hyper, self.space.to_unit(np.array(self.ledger.X[:n])), z)
 
     def _samples(self) -> Posterior | None:
         """Other hyperparameters that the values allow, each told of the failures."""

@@ -15,21 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glasses.lookahead.forecast import BAND, ForecastGains, forecast_gains
+from glasses.lookahead.forecast import BAND, ForecastGains
 from glasses.lookahead.loss import Loss
 from glasses.loop.correction import CORRECTION
 from glasses.loop.design import design_point
 from glasses.loop.inference import SMALL, Inference, Purpose
 from glasses.loop.ledger import ExhaustedError, TooFewValuesError
 from glasses.loop.limits import BestPossibleWarning, beaten, in_order, limited, limited_mean
+from glasses.loop.rehearsal import rehearse, wait
 from glasses.loop.result import FIVE, Forecast, Plan, Recommendation
 from glasses.loop.trust import trust_after
 from glasses.numerics.kronecker import kronecker
-from glasses.runtime.padding import MAX_HORIZON, horizon_size
+from glasses.runtime.padding import MAX_HORIZON
 from glasses.search.decision import Decision, Search, Trust, horizon
-from glasses.search.plan import plan_after
+from glasses.search.plan import forecast_after, plan_after
+from glasses.search.predict import predict
 from glasses.search.propose import candidates_for
-from glasses.search.recommend import lowest_mean, predict
+from glasses.search.recommend import lowest_mean
 from glasses.search.surface import gains_at
 from glasses.surrogate.fit import Known
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
@@ -153,10 +155,7 @@ class Planner:
 
         def gains() -> ForecastGains:
             problem = known.problem()
-            candidates = candidates_for(kernel, problem, self.search.candidates, known.rng(Purpose.FORECAST))
-            cost = problem.cost_at(unit[None])
-            first = None if cost is None else cost[0]
-            return forecast_gains(candidates, unit, first, np.asarray(n), kernel=kernel, size=horizon_size(n))
+            return forecast_after(kernel, problem, unit, n, self.search.candidates, known.rng(Purpose.FORECAST))
 
         found = known.once("forecast", (*known.moment(), unit.tobytes(), n, known.model, self.search), gains)
         forecast = Forecast.of(found, n, known.outputs(), self.ledger.remaining)
@@ -206,8 +205,7 @@ class Planner:
     def _normal(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation at raw points in the units of the model."""
         known = self.inference
-        mu, sd = predict(known.posterior(), self.space.to_unit(points), kernel=known.model.kernel)
-        return np.asarray(mu), np.asarray(sd)
+        return predict(known.model.kernel, known.posterior(), self.space.to_unit(points))
 
     def recommend(self) -> Recommendation:
         """The minimum of the posterior mean."""
@@ -215,9 +213,9 @@ class Planner:
         every = self.space.every(SMALL)
         spread = kronecker(d, SMALL) if every is None else np.resize(every, (SMALL, d))
         lattice, kernel = self.space.lattice, known.model.kernel
-        found = lowest_mean(known.posterior(), spread, lattice, known.feasibility(), kernel=kernel)
-        x = self.space.from_unit(np.asarray(found.x))
-        outputs, mean, sd = known.outputs(), float(found.mean), float(found.sd)
+        found = lowest_mean(kernel, known.posterior(), spread, lattice, known.feasibility())
+        x = self.space.from_unit(found.x)
+        outputs, mean, sd = known.outputs(), found.mean, found.sd
         low, high = (float(outputs.quantile(mean, sd, 0.5 + side * BAND / 2)) for side in (-1, 1))
         mean, sd = outputs.moments(mean, sd)
         return Recommendation(self.space.form(x), float(mean), float(sd), low, high)
@@ -238,8 +236,11 @@ class Planner:
         known = self.inference
 
         def decide() -> Decision:
+            wait(self)
             problem = replace(known.problem(), trust=self._trust())
-            return self.search.decide(self.loss, known.model.kernel, problem, known.rng(Purpose.DECISION))
+            decision = self.search.decide(self.loss, known.model.kernel, problem, known.rng(Purpose.DECISION))
+            rehearse(self, problem, problem.trust)
+            return decision
 
         return known.once("decision", (*known.moment(), self.loss, known.model, self.search), decide)
 
@@ -248,7 +249,11 @@ class Planner:
         known = isinstance(self.inference.model.fit, Known)
         if self.loss.steps != "trusted" or known or self.ledger.cost is not None:
             return None
-        return trust_after(self.inference.record())
+        return trust_after(self.inference.record(self.first_recorded()))
+
+    def first_recorded(self) -> int:
+        """The number of the first value that the model's record holds: chosen by the model, and d + 2 known before it."""
+        return max(self.space.d + 2, self.n_initial)
 
     def _rest_of_design(self) -> list[np.ndarray]:
         """The initial points to come."""

@@ -24,6 +24,7 @@ Cost: a call of a known program about 0.1 ms; of a cached one some 10 ms once pe
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import platform
 import re
@@ -43,6 +44,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 from jaxlib import xla_client
 
+from glasses.runtime.ahead import AHEAD
 from glasses.runtime.blas import ONE_BLAS_THREAD
 from glasses.runtime.cache import cache_folder, read, write
 from glasses.runtime.device import device
@@ -55,6 +57,7 @@ _ON_CPU = {**_LEVEL, "xla_cpu_multi_thread_eigen": False, "xla_cpu_use_fusion_em
 
 _KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently used first
 _LOCK = threading.Lock()
+_TURNS: dict[tuple[str, Any], Any] = {}  # a lock for each program being made
 
 
 class Program:
@@ -74,9 +77,11 @@ class Program:
             shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
             key = (self.name, (self, tuple(static.items()), where, tree, shapes))
             arrays = jax.tree.unflatten(tree, leaves)
+            AHEAD.check()
             executable = _recall(key)
             if executable is None:
-                executable = _remember(key, self._obtain(arrays, static, where))
+                with _turn(key):  # two threads that need the same program wait for one compilation
+                    executable = _recall(key) or _remember(key, self._obtain(arrays, static, where))
             if where.platform != "cpu":
                 return executable(*arrays)
             with ONE_BLAS_THREAD:
@@ -132,6 +137,22 @@ def forget_programs() -> None:
         _KNOWN.clear()
 
 
+def _forked() -> None:
+    """In the child of a fork no other thread holds a lock."""
+    global _LOCK
+    _LOCK = threading.Lock()
+    _TURNS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _turn(key: tuple[str, Any]) -> Any:
+    with _LOCK:
+        return _TURNS.setdefault(key, threading.Lock())
+
+
 def _recall(key: tuple[str, Any]) -> Any:
     with _LOCK:
         if key in _KNOWN:
@@ -142,6 +163,7 @@ def _recall(key: tuple[str, Any]) -> Any:
 def _remember(key: tuple[str, Any], executable: Any) -> Any:
     with _LOCK:
         _KNOWN[key] = executable
+        _TURNS.pop(key, None)
         while len(_KNOWN) > KEPT:
             _KNOWN.popitem(last=False)
     return executable

@@ -83,18 +83,21 @@ class Decision(NamedTuple):
     sd: np.ndarray  # (H,)
 
 
-def decide(candidates: CandidateSet, *rounds: Valued) -> Decision:
-    """The best point of all rounds, the first on a tie, with its predicted steps (those of the middle outcome)."""
+def decide(candidates: CandidateSet | None, eta: Any, *rounds: Valued) -> Decision:
+    """The best point of all rounds, the first on a tie, with its predicted steps (those of the middle outcome), which are
+    indices of ``candidates``."""
     every = Valued(*(np.concatenate([np.asarray(a) for a in column]) for column in zip(*rounds, strict=True)))
     best = int(np.argmax(every.value))
     steps = every.steps[best]
     while steps.ndim > 1:
         steps = steps[steps.shape[0] // 2]
     steps = steps[steps >= 0]
-    mean = np.append(every.mean[best], np.asarray(candidates.mu)[steps])
-    sd = np.append(every.sd[best], np.sqrt(np.diagonal(np.asarray(candidates.cov)))[steps])
-    points = np.asarray(candidates.points)[steps]
-    return Decision(every.x[best], float(every.value[best]), float(candidates.eta), points, mean, sd)
+    mean, sd, points = every.mean[best : best + 1], every.sd[best : best + 1], np.zeros((0, every.x.shape[1]))
+    if candidates is not None:
+        mean = np.append(mean, np.asarray(candidates.mu)[steps])
+        sd = np.append(sd, np.sqrt(np.diagonal(np.asarray(candidates.cov)))[steps])
+        points = np.asarray(candidates.points)[steps]
+    return Decision(every.x[best], float(every.value[best]), float(eta), points, mean, sd)
 
 
 class Search(Protocol):

@@ -8,20 +8,17 @@ than ``MultiStart``, kept as the paper's option.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from glasses.lookahead.candidates import CandidateSet, QueryPoint, query_point
-from glasses.lookahead.loss import Loss, steps_for, value_for
+from glasses.lookahead.loss import Loss
 from glasses.runtime.padding import horizon_size
-from glasses.runtime.program import program
 from glasses.search.decision import Decision, Problem, Valued, decide, horizon, trusting
-from glasses.search.exclusion import is_excluded
+from glasses.search.look import look_at
 from glasses.search.propose import candidates_for
-from glasses.search.value import with_gain_after_failure
+from glasses.search.value import values_of, with_gain_after_failure
 from glasses.space.snapping import snap
 from glasses.surrogate.kernels import Kernel
 
@@ -48,42 +45,22 @@ class Direct:
         n = min(horizon(loss, problem.remaining, problem.trust), self.candidates)
         candidates = trusting(loss, candidates_for(kernel, problem, self.candidates, rng), problem.trust)
         candidates = with_gain_after_failure(candidates, problem, n, kernel, loss)
-        remaining, size = np.asarray(n), horizon_size(n)
 
-        def look_at(x: np.ndarray) -> tuple[jax.Array, Valued]:
-            return _loss_at(candidates, x, problem.cost_at(x[None]), remaining, kernel=kernel, loss=loss, size=size)
+        def look(x: np.ndarray) -> tuple[float, Valued]:
+            x = snap(problem.lattice, x[None])
+            queries = look_at(candidates, x, problem.cost_at(x), 1, kernel=kernel)
+            value, steps = values_of(candidates, queries, 1, n, loss, size=horizon_size(n))
+            as_loss = -math.exp(value[0]) if loss.is_gain else -float(value[0])
+            dear = queries.cost is not None and float(queries.cost[0]) > problem.budget
+            excluded = not math.isfinite(as_loss) or bool(np.asarray(queries.excluded)[0]) or dear
+            return _WORST if excluded else as_loss, Valued(x, value, queries.mu, np.sqrt(np.asarray(queries.var)), steps)
 
         found = direct(
-            lambda x: float(look_at(x)[0]),
+            lambda x: look(x)[0],
             [(0.0, 1.0)] * problem.d,
             maxfun=self.evaluations,
             maxiter=self.evaluations,
             locally_biased=self.locally_biased,
             vol_tol=0.0,
         )
-        return decide(candidates, look_at(found.x)[1])
-
-
-@program
-def _loss_at(
-    candidates: CandidateSet,
-    x: jax.Array,
-    cost: jax.Array | None,
-    remaining: jax.Array,
-    *,
-    kernel: Kernel,
-    loss: Loss,
-    size: int,
-) -> tuple[jax.Array, Valued]:
-    """The loss at one point (of the lattice, the nearest), up to a constant, and the point as a valued one."""
-    x = snap(candidates.lattice, x)
-
-    def query(each: CandidateSet) -> QueryPoint:
-        return query_point(kernel, each, x).costing(cost)
-
-    at, steps = query(candidates), steps_for(loss, candidates, query, remaining, size)
-    value = value_for(loss, candidates, query, steps, remaining)
-    as_loss = -jnp.exp(value) if loss.is_gain else -value
-    as_loss = jnp.where(jnp.isfinite(as_loss) & ~is_excluded(candidates, x[None], cost)[0], as_loss, _WORST)
-    kept = jnp.zeros((1, 0), int) if isinstance(steps, tuple) else steps[None]
-    return as_loss, Valued(x[None], value[None], at.mu[None], jnp.sqrt(at.var)[None], kept)
+        return decide(candidates, candidates.eta, look(found.x)[1])

@@ -10,27 +10,20 @@ an evaluation there gains eta - mu, or nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
-import jax.numpy as jnp
 
 from glasses.lookahead.candidates import CandidateSet
+from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
 
 
-def is_excluded(candidates: CandidateSet, X: jax.Array, cost: jax.Array | None = None) -> jax.Array:
-    """Which rows of X are infeasible, repeat an exact evaluation that is done or pending, or exceed the remaining budget."""
-    post = candidates.post
-    again = candidates.same_as(X, post.X, post.observed)
-    if candidates.n_pending:
-        again = again | candidates.same_as(X, candidates.pending_points, candidates.pending_active)
-    excluded = again & candidates.is_exact
-    if candidates.failures is not None:
-        excluded = excluded | candidates.failures.model.is_infeasible(X)
+def too_dear(candidates: CandidateSet, cost: jax.Array | None, excluded: jax.Array) -> jax.Array:
+    """Which points are excluded once what costs more than the remaining budget is excluded too."""
     return excluded if cost is None or candidates.costs is None else excluded | (cost > candidates.costs.budget)
 
 
-def is_known(candidates: CandidateSet, var: jax.Array) -> jax.Array:
-    """Which points with these variances would tell nothing new; none in a space of continuous parameters only."""
-    if candidates.lattice is None:
-        return jnp.zeros(var.shape, bool)
-    floor = candidates.noise + 2.0 * candidates.post.nugget  # the variance at an evaluated point
-    return (var < 2.0 * floor) & candidates.is_exact
+def is_known(var: Any, noise: Any, nugget: Any) -> Any:
+    """Which points with these variances would tell nothing new, in a space that is not continuous throughout."""
+    floor = noise + 2.0 * nugget  # the variance at an evaluated point
+    return (var < 2.0 * floor) & (noise < NEGLIGIBLE_NOISE)

@@ -1,4 +1,7 @@
-"""The best point of a myopic loss: valued at every candidate, the best well-separated ones polished by gradients."""
+"""The best point of a myopic loss: valued at every candidate, the best well-separated ones polished by gradients.
+
+Expected loss with nothing pending needs none of that: it is what the candidates are proposed by (``propose``).
+"""
 
 from __future__ import annotations
 
@@ -6,66 +9,59 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.lookahead.candidates import CandidateSet, query_candidate, query_point
+from glasses.lookahead.candidates import CandidateSet, is_excluded, query_candidate
 from glasses.lookahead.loss import Loss, value_for
-from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.batching import batched_map
 from glasses.runtime.program import program
 from glasses.search.decision import Problem, Valued
-from glasses.search.exclusion import is_excluded, is_known
-from glasses.search.propose import separated_best
+from glasses.search.exclusion import is_known
+from glasses.search.look import look_at
+from glasses.search.polish import polished
+from glasses.search.propose import separated
+from glasses.search.value import values_of
 from glasses.space.snapping import snap
 from glasses.surrogate.kernels import Kernel
 
+_PASSES = 30
 
-def best_myopic(candidates: CandidateSet, problem: Problem, n: int, kernel: Kernel, loss: Loss, *, polished: int) -> Valued:
-    """The polished points first, then all candidates; what the remaining budget does not afford has no value."""
-    found = _best_myopic(candidates, np.asarray(n), kernel=kernel, loss=loss, polished=polished)
-    cost = problem.cost_at(found.x)
-    if cost is None:
-        return found
-    return found._replace(value=np.where(cost <= problem.budget, np.asarray(found.value), -np.inf))
+
+def best_myopic(candidates: CandidateSet, problem: Problem, kernel: Kernel, loss: Loss, *, count: int) -> Valued:
+    """The ``count`` polished points first, then all candidates; what the remaining budget does not afford has no value."""
+    C, points = candidates.n_candidates, np.asarray(candidates.candidates)
+    mu, var = np.asarray(candidates.mu)[:C], np.diagonal(np.asarray(candidates.cov))[:C]
+    found, excluded = (np.asarray(a) for a in _values(candidates.alone(), loss=loss))
+    value = np.where(excluded | np.isnan(found), -np.inf, _with_known(loss, candidates, found, mu, var))
+    if candidates.costs is not None:
+        value = np.where(np.asarray(candidates.costs.cost)[:C] <= problem.budget, value, -np.inf)
+    first = points[separated(value, points, count, problem.lattice)]
+    best = snap(problem.lattice, polished(candidates, first, (), None, 1, kernel, loss, rows=count, passes=_PASSES))
+    tops = look_at(candidates, best, problem.cost_at(best), count, kernel=kernel)
+    top_mu, top_var, excluded = (np.asarray(a) for a in (tops.mu, tops.var, tops.excluded))
+    top = _with_known(loss, candidates, values_of(candidates, tops, count, 1, loss, size=1)[0], top_mu, top_var)
+    if candidates.costs is not None:
+        excluded = excluded | (np.asarray(tops.cost) > problem.budget)
+    return Valued(
+        np.concatenate([best, points]),
+        np.append(np.where(excluded | np.isnan(top), -np.inf, top), value),
+        np.append(top_mu, mu),
+        np.sqrt(np.append(top_var, var)),
+        np.zeros((C + count, 0), int),
+    )
+
+
+def _with_known(loss: Loss, candidates: CandidateSet, value: np.ndarray, mu: np.ndarray, var: np.ndarray) -> np.ndarray:
+    """The values, where a point is known those of its mean."""
+    if not loss.is_gain or candidates.copies is None:
+        return value
+    with np.errstate(divide="ignore"):
+        gain = np.log(np.maximum(np.asarray(candidates.eta) - mu, 0.0))
+    return np.where(is_known(var, np.asarray(candidates.noise), np.asarray(candidates.nugget)), gain, value)
 
 
 @program
-def _best_myopic(candidates: CandidateSet, remaining: jax.Array, *, kernel: Kernel, loss: Loss, polished: int) -> Valued:
-    points, C = candidates.candidates, candidates.n_candidates
+def _values(candidates: CandidateSet, *, loss: Loss) -> tuple[jax.Array, jax.Array]:
+    """The value of every candidate, and which may not be proposed."""
     batch = None if candidates.n_pending else 64  # an expectation over pending points factorises: one matrix at a time
-
-    def at(x: jax.Array) -> jax.Array:
-        return value_for(loss, candidates, lambda each: query_point(kernel, each, x), (), remaining)
-
-    def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return batched_map(jax.value_and_grad(lambda x: -at(x)), X, batch)
-
-    value = batched_map(
-        lambda i: value_for(loss, candidates, lambda each: query_candidate(each, i), (), remaining), jnp.arange(C), batch
-    )
-    mu, var = candidates.mu[:C], jnp.diagonal(candidates.cov)[:C]
-    value = _with_known(loss, candidates, value, mu, var)
-    value = jnp.where(is_excluded(candidates, points) | jnp.isnan(value), -jnp.inf, value)
-    d = points.shape[1]
-    choice = None if candidates.lattice is None else candidates.lattice.is_choice
-    first = points[separated_best(value, points, polished, choice)]
-    found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=30, first_step=0.01)
-    best, best_value = found.x, -found.f
-    if candidates.lattice is not None:
-        best = snap(candidates.lattice, found.x)
-        best_value = batched_map(at, best, batch)
-    best_mu, best_var = jax.lax.map(lambda x: query_point(kernel, candidates, x)[1:3], best)
-    best_value = _with_known(loss, candidates, best_value, best_mu, best_var)
-    after = jnp.where(is_excluded(candidates, best) | jnp.isnan(best_value), -jnp.inf, best_value)
-    return Valued(
-        jnp.concatenate([best, points]),
-        jnp.concatenate([after, value]),
-        jnp.concatenate([best_mu, mu]),
-        jnp.sqrt(jnp.concatenate([best_var, var])),
-        jnp.zeros((C + best.shape[0], 0), int),
-    )
-
-
-def _with_known(loss: Loss, candidates: CandidateSet, value: jax.Array, mu: jax.Array, var: jax.Array) -> jax.Array:
-    """The values, where a point is known those of its mean."""
-    if not loss.is_gain or candidates.lattice is None:
-        return value
-    return jnp.where(is_known(candidates, var), jnp.log(jnp.maximum(candidates.eta - mu, 0.0)), value)
+    C, one = candidates.n_candidates, jnp.asarray(1)
+    value = batched_map(lambda i: value_for(loss, candidates, query_candidate(candidates, i), (), one), jnp.arange(C), batch)
+    return value, is_excluded(candidates)[:C]

@@ -1,18 +1,17 @@
-"""The plan after a decision of a loss that looks less far ahead than the budget allows."""
+"""What follows a decision: the plan of a loss that looks less far ahead than the budget allows, and the forecast."""
 
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from glasses.lookahead.candidates import CandidateSet, query_point
-from glasses.lookahead.loss import value_for
+from glasses.lookahead.forecast import ForecastGains, forecast_gains
 from glasses.lookahead.losses import Glasses
 from glasses.runtime.padding import MAX_HORIZON, horizon_size
-from glasses.runtime.program import program
 from glasses.search.decision import Decision, Problem, Valued, decide
+from glasses.search.look import look_at
 from glasses.search.propose import candidates_for
+from glasses.search.value import values_of
 from glasses.surrogate.kernels import Kernel
 
 _CANDIDATES = 256
@@ -20,17 +19,19 @@ _CANDIDATES = 256
 
 def plan_after(kernel: Kernel, problem: Problem, x: np.ndarray, rng: np.random.Generator) -> Decision:
     """The steps a kriging believer predicts after x, for all evaluations that remain."""
-    candidates = candidates_for(kernel, problem, _CANDIDATES, rng)
+    candidates = candidates_for(kernel, problem, _CANDIDATES, rng)._replace(samples=None)
     n = min(problem.remaining, MAX_HORIZON)
-    cost = problem.cost_at(x[None])
-    return decide(candidates, _plan(candidates, x, cost, np.asarray(n), kernel=kernel, size=horizon_size(n)))
+    query = look_at(candidates, x[None], problem.cost_at(x[None]), 1, kernel=kernel)
+    value, steps = values_of(candidates, query, 1, n, Glasses(), size=horizon_size(n))
+    return decide(candidates, candidates.eta, Valued(x[None], value, query.mu, np.sqrt(np.asarray(query.var)), steps))
 
 
-@program
-def _plan(
-    candidates: CandidateSet, x: jax.Array, cost: jax.Array | None, remaining: jax.Array, *, kernel: Kernel, size: int
-) -> Valued:
-    loss, query = Glasses(), query_point(kernel, candidates, x).costing(cost)
-    steps = loss.predict_steps(candidates, query, remaining, size)
-    value = value_for(loss, candidates._replace(samples=None), lambda _: query, steps, remaining)
-    return Valued(x[None], value[None], query.mu[None], jnp.sqrt(query.var)[None], steps[None])
+def forecast_after(
+    kernel: Kernel, problem: Problem, x: np.ndarray, n: int, count: int, rng: np.random.Generator
+) -> ForecastGains:
+    """What n evaluations bring, the first of them at x, over ``count`` candidates and some more."""
+    candidates = candidates_for(kernel, problem, count, rng)._replace(samples=None)
+    query = jax.tree.map(lambda a: np.asarray(a)[0], look_at(candidates, x[None], problem.cost_at(x[None]), 1, kernel=kernel))
+    if problem.feasibility is None:
+        candidates, query = candidates._replace(failures=None), query._replace(log_feasibility=None)
+    return forecast_gains(candidates.alone(), query, np.asarray(n), size=horizon_size(n))

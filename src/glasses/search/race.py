@@ -12,59 +12,55 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from glasses.lookahead.candidates import CandidateSet, query_point
+from glasses.lookahead.candidates import CandidateSet, QueryPoint
 from glasses.lookahead.loss import Loss, with_risk, with_trust
 from glasses.lookahead.rollout import total_gain
 from glasses.runtime.batching import batched_map
 from glasses.runtime.program import program
-from glasses.search.decision import Valued
-from glasses.search.exclusion import is_excluded
-from glasses.surrogate.kernels import Kernel
+from glasses.search.exclusion import too_dear
 
 
 @program
 def race(
-    candidates: CandidateSet,
-    X: jax.Array,
-    cost: jax.Array | None,
-    remaining: jax.Array,
-    *,
-    kernel: Kernel,
-    loss: Loss,
-    rounds: tuple[int, ...],
-    size: int,
-) -> Valued:
-    """The points of the last round, valued with all futures."""
+    candidates: CandidateSet, queries: QueryPoint, remaining: jax.Array, *, loss: Loss, rounds: tuple[int, ...], size: int
+) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    """Which points came to the last round, and their values with all futures, means, sds and steps."""
 
-    def gains(x: jax.Array, cost: jax.Array | None, first: int, last: int) -> jax.Array:
-        def one(each: CandidateSet) -> jax.Array:
-            query = query_point(kernel, each, x)._replace(cost=cost)
-            return total_gain(each, query, remaining, size, rounds[-1], first, last)
+    def gains(query: QueryPoint, first: int, last: int) -> jax.Array:
+        def one(given: tuple[CandidateSet, QueryPoint]) -> jax.Array:
+            return total_gain(*given, remaining, size, rounds[-1], first, last)
 
-        return one(candidates) if candidates.samples is None else jnp.mean(jax.lax.map(one, candidates.samples))
+        if candidates.samples is None or query.samples is None:
+            return one((candidates, query))
+        samples = query.samples
+        if query.cost is not None:
+            samples = samples._replace(cost=jnp.broadcast_to(query.cost, samples.mu.shape))
+        return jnp.mean(jax.lax.map(one, (candidates.samples, samples)))
 
-    excluded = is_excluded(candidates, X, cost)
-    entrants, sums, done = jnp.arange(X.shape[0]), jnp.zeros(X.shape[0]), 0
+    assert queries.excluded is not None
+    excluded, M = too_dear(candidates, queries.cost, queries.excluded), queries.mu.shape[0]
+    entrants, sums, done = jnp.arange(M), jnp.zeros(M), 0
     valued = None
     for round_, futures in enumerate(rounds):
         if valued is not None:
-            best = jax.lax.top_k(valued.value, entrants_of(X.shape[0], rounds, round_))[1]
+            best = jax.lax.top_k(valued[0], entrants_of(M, rounds, round_))[1]
             entrants, sums = entrants[best], sums[best]
 
-        def go_on(entrant: tuple[jax.Array, jax.Array], done: int = done, futures: int = futures) -> tuple[jax.Array, Valued]:
+        def go_on(
+            entrant: tuple[jax.Array, jax.Array], done: int = done, futures: int = futures
+        ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
             i, sum_ = entrant
-            query = query_point(kernel, candidates, X[i]).costing(cost, i)
-            sum_ = sum_ + gains(X[i], None if cost is None else cost[i], done, futures)
-            value = with_trust(candidates, lambda each: query_point(kernel, each, X[i]), jnp.log(sum_ / futures), remaining)
+            query = jax.tree.map(lambda a: a[i], queries)
+            sum_ = sum_ + gains(query, done, futures)
+            value = with_trust(candidates, query, jnp.log(sum_ / futures), remaining)
             value = with_risk(loss, candidates, query, value)
             value = jnp.where(excluded[i] | jnp.isnan(value), -jnp.inf, value)
-            steps = loss.predict_steps(candidates, query, remaining, size)
-            return sum_, Valued(X[i], value, query.mu, jnp.sqrt(query.var), steps)
+            return sum_, (value, query.mu, jnp.sqrt(query.var), loss.predict_steps(candidates, query, remaining, size))
 
         sums, valued = batched_map(go_on, (entrants, sums))
         done = futures
     assert valued is not None
-    return valued
+    return entrants, valued
 
 
 def entrants_of(points: int, rounds: tuple[int, ...], round_: int) -> int:

@@ -6,63 +6,63 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from glasses.numerics.bfgs import minimize_batch
+from glasses.numerics.bfgs import minimize_outside
 from glasses.runtime.program import program
-from glasses.search.propose import separated_best
+from glasses.search.predict import feasible_at, mean_at_data, predict
+from glasses.search.propose import separated
 from glasses.space.lattice import Lattice
 from glasses.space.snapping import snap
 from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import Posterior, marginals, mean
+from glasses.surrogate.posterior import Posterior, mean
 
 _EVEN = -0.6931471805599453  # log 1/2
+_STARTS = 8
 
 
 class Lowest(NamedTuple):
     """Where the posterior mean is lowest, and what is predicted there."""
 
-    x: jax.Array
-    mean: jax.Array
-    sd: jax.Array
+    x: np.ndarray
+    mean: float
+    sd: float
 
 
-@program
 def lowest_mean(
-    post: Posterior, spread: jax.Array, lattice: Lattice | None, feasibility: Feasibility | None, *, kernel: Kernel
+    kernel: Kernel, post: Posterior, spread: np.ndarray, lattice: Lattice | None, feasibility: Feasibility | None
 ) -> Lowest:
     """argmin mu over what can be run: from the best observed points and the best of ``spread``, by gradients.
 
     Where evaluations fail more often than not, nothing is recommended.
     """
-    spread = snap(lattice, spread)
-    starts = jnp.concatenate([post.X, spread])
-    usable = jnp.concatenate([post.observed, jnp.ones(spread.shape[0], bool)])
+    n, spread = int(post.n), snap(lattice, spread)
+    starts = np.concatenate([np.asarray(post.X)[:n], spread])
+    value = np.concatenate([mean_at_data(post, n), predict(kernel, post, spread)[0]])
     if feasibility is not None:
-        likely = (feasibility.log_probability(spread) > _EVEN) & ~feasibility.is_infeasible(spread)
-        usable = usable & jnp.concatenate([post.observed, likely])
-    value = jnp.where(usable, mean(kernel, post, starts), jnp.inf)
-    first = jnp.concatenate([starts[jnp.argmin(value)][None], starts[separated_best(-value, starts, 8)]])
+        log_p, infeasible = feasible_at(feasibility, spread)
+        value[n:] = np.where((log_p > _EVEN) & ~infeasible, value[n:], np.inf)
+    best = starts[int(np.argmin(value))][None]
+    first = np.concatenate([best, starts[separated(-value, starts, _STARTS)]])
 
-    def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
-        value, pull = jax.vjp(lambda X: mean(kernel, post, X), X)
-        return value, pull(jnp.ones_like(value))[0]
+    def descend(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found, slope = _mean_and_slope(post, X, kernel=kernel)
+        return np.asarray(found), np.asarray(slope)
 
-    d = spread.shape[1]
-    found = minimize_batch(descend, first, jnp.zeros(d), jnp.ones(d), passes=40, first_step=0.02, tolerance=1e-10)
-    last = found.f
-    ends = found.x
+    ends = minimize_outside(descend, first, passes=40, first_step=0.02, tolerance=1e-10).x
     if lattice is not None or feasibility is not None:
-        ends = jnp.concatenate([snap(lattice, found.x), first])
-        risky = jnp.zeros(ends.shape[0], bool) if feasibility is None else feasibility.log_probability(ends) <= _EVEN
-        risky = risky.at[found.x.shape[0]].set(False)  # the best start is an evaluation that succeeded, or as likely to
-        last = jnp.where(risky, jnp.inf, mean(kernel, post, ends))
-    x = ends[jnp.argmin(last)]
-    mu, sd = marginals(kernel, post, x[None])
-    return Lowest(x, mu[0], sd[0])
+        ends = np.concatenate([best, snap(lattice, ends), first])
+    mu, sd = predict(kernel, post, ends)
+    if feasibility is not None:  # the best start is an evaluation that succeeded, or as likely to
+        risky = feasible_at(feasibility, ends)[0] <= _EVEN
+        risky[0] = False
+        mu = np.where(risky, np.inf, mu)
+    lowest = int(np.argmin(mu))
+    return Lowest(ends[lowest], float(mu[lowest]), float(sd[lowest]))
 
 
 @program
-def predict(post: Posterior, X: jax.Array, *, kernel: Kernel) -> tuple[jax.Array, jax.Array]:
-    """Mean and sd of the latent function at the rows of X."""
-    return marginals(kernel, post, X)
+def _mean_and_slope(post: Posterior, X: jax.Array, *, kernel: Kernel) -> tuple[jax.Array, jax.Array]:
+    value, pull = jax.vjp(lambda X: mean(kernel, post, X), X)
+    return value, pull(jnp.ones_like(value))[0]

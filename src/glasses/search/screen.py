@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import (
     CandidateSet,
-    active_steps,
+    Pending,
     incumbent_after_pending,
+    is_excluded,
     query_candidate,
     times_feasibility,
 )
@@ -22,37 +24,86 @@ from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
 from glasses.runtime.batching import batched_map
 from glasses.runtime.program import program
-from glasses.search.exclusion import is_excluded
-from glasses.search.propose import separated_best
 
 _DIFFERENT = 4  # candidates with different choices that are valued whatever their EI
+_SAME_CHOICE = 1e-5  # values of a choice lie at least 1e-4 apart
+
+
+def screen(candidates: CandidateSet, n: int, *, size: int, count: int) -> np.ndarray:
+    """(count, d): a third by EI, the common plan itself, the rest by their value under the common plan."""
+    origin = candidates.origin
+    assert origin is not None
+    points, third = np.asarray(candidates.candidates), max(1, count // 3)
+    found = _survey(candidates._replace(samples=None).alone(), np.asarray(n), size=size)
+    log_ei, value, plan = (np.asarray(a) for a in found)
+    excluded = np.isneginf(log_ei)
+    forced = np.zeros(len(points), bool)
+    forced[plan[: min(n - 1, third)]] = True  # a step that is not planned is -1: the last candidate, as good as any
+    if origin.lattice is not None and np.any(origin.lattice.is_choice):
+        forced[_different(log_ei, points[:, np.asarray(origin.lattice.is_choice)])] = True
+    score = np.maximum(value, -900.0) + np.where(_best(log_ei, third), 2e3, 0.0) + np.where(forced, 1e3, 0.0)
+    hopeful = _best(np.where(forced & ~excluded, np.inf, log_ei), min(4 * count, len(points)))
+    score = np.where(excluded | ~hopeful | np.isnan(score), -np.inf, score)
+    return points[np.argsort(-score, kind="stable")[:count]]
+
+
+def _best(score: np.ndarray, count: int) -> np.ndarray:
+    """Which scores are among the ``count`` largest, the first on a tie."""
+    chosen = np.zeros(len(score), bool)
+    chosen[np.argsort(-score, kind="stable")[:count]] = True
+    return chosen
+
+
+def _different(log_ei: np.ndarray, choices: np.ndarray) -> list[int]:
+    """The best candidate of each of the ``_DIFFERENT`` combinations of choices with the highest EI."""
+    kinds: set[bytes] = set()
+    found: list[int] = []
+    for i in np.argsort(-log_ei, kind="stable"):
+        kind = np.round(choices[i] / _SAME_CHOICE).tobytes()
+        if kind not in kinds and len(found) < _DIFFERENT:
+            kinds.add(kind)
+            found.append(int(i))
+    return found
 
 
 @program
-def screen(candidates: CandidateSet, remaining: jax.Array, *, size: int, count: int) -> jax.Array:
-    """(count, d): a third by EI, the common plan itself, the rest by their value under the common plan."""
-    points, C = candidates.candidates, candidates.n_candidates
+def _survey(candidates: CandidateSet, remaining: jax.Array, *, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Of every candidate, log EI (per unit of cost; -inf for what may not be proposed) and its value under the common plan;
+    and that plan: what the kriging believer predicts after the candidate of highest EI."""
+    C = candidates.n_candidates
     cost = None if candidates.costs is None else candidates.costs.cost[:C]
-    excluded = is_excluded(candidates, points, cost)
     eta = incumbent_after_pending(candidates, candidates.mu, candidates.eta)
     log_ei = log_expected_improvement(candidates.mu, jnp.sqrt(jnp.diagonal(candidates.pending.cov)), eta)[:C]
     if candidates.log_feasibility is not None:
         log_ei = times_feasibility(log_ei, candidates.log_feasibility[:C])
-    if cost is not None:
-        log_ei = log_ei - jnp.log(cost)
+    excluded = is_excluded(candidates)[:C]
+    if cost is not None and candidates.costs is not None:
+        log_ei, excluded = log_ei - jnp.log(cost), excluded | (cost > candidates.costs.budget)
     log_ei = jnp.where(excluded, -jnp.inf, log_ei)
     coarse = Glasses(KrigingBeliever(), QMC(16))
     plan = coarse.predict_steps(candidates, query_candidate(candidates, jnp.argmax(log_ei)), remaining, size)
-    third = max(1, count // 3)
-    on_plan = jnp.zeros(C).at[plan].add(active_steps(plan, jnp.minimum(remaining, 1 + third))) > 0
-    if candidates.lattice is not None:
-        choice = candidates.lattice.is_choice
-        different = separated_best(log_ei, points, 2 * _DIFFERENT, choice)[:_DIFFERENT]
-        on_plan = on_plan.at[different].set(on_plan[different] | jnp.any(choice))
-    hopeful = jax.lax.top_k(jnp.where(on_plan & ~excluded, jnp.inf, log_ei), min(4 * count, C))[1]
-    fitted = candidates._replace(samples=None)
-    value = batched_map(lambda i: value_for(coarse, fitted, lambda each: query_candidate(each, i), plan, remaining), hopeful)
-    best_by_ei = log_ei[hopeful] >= jax.lax.top_k(log_ei, third)[0][-1]
-    bonus = jnp.where(best_by_ei, 2e3, 0.0) + jnp.where(on_plan[hopeful], 1e3, 0.0)
-    best = jax.lax.top_k(jnp.where(excluded[hopeful], -jnp.inf, jnp.maximum(value, -900.0) + bonus), count)[1]
-    return points[hopeful[best]]
+    later = _after_pending(candidates, eta)
+    value = batched_map(lambda i: value_for(coarse, later, query_candidate(later, i), plan, remaining), jnp.arange(C))
+    return log_ei, value, plan
+
+
+def _after_pending(candidates: CandidateSet, eta: jax.Array) -> CandidateSet:
+    """The candidates alone, once the pending evaluations have come out at their means: enough for a coarse value."""
+    C, cov = candidates.n_candidates, candidates.pending.cov
+    if not candidates.n_pending:
+        return candidates
+    failures, costs = candidates.failures, candidates.costs
+    return candidates._replace(
+        mu=candidates.mu[:C],
+        cov=cov[:C, :C],
+        active=candidates.active[:C],
+        eta=eta,
+        apart=candidates.apart[:C, :C],
+        done=candidates.done[:C],
+        begun=candidates.begun[:C],
+        infeasible=candidates.infeasible[:C],
+        copies=None if candidates.copies is None else candidates.copies[:C, :C],
+        pending=Pending(jnp.zeros((0, C)), cov[:C, :C]),
+        failures=None if failures is None else failures._replace(log_feasibility=failures.log_feasibility[:C]),
+        costs=None if costs is None else costs._replace(cost=costs.cost[:C]),
+    )

@@ -8,14 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from glasses.lookahead.candidates import CandidateSet, QueryPoint, query_point
+from glasses.lookahead.candidates import CandidateSet, QueryPoint
 from glasses.lookahead.loss import Loss, steps_for, value_for
 from glasses.runtime.batching import batched_map
 from glasses.runtime.device import on_accelerator
 from glasses.runtime.padding import horizon_size
 from glasses.runtime.program import program
 from glasses.search.decision import Problem, Valued
-from glasses.search.exclusion import is_excluded, is_known
+from glasses.search.exclusion import is_known
+from glasses.search.look import look_at
 from glasses.search.race import race
 from glasses.search.screen import screen
 from glasses.surrogate.kernels import Kernel
@@ -25,49 +26,57 @@ _AFTER_FAILURE = 8  # points that are valued for what follows a failure
 
 
 def value_points(
-    candidates: CandidateSet, X: Any, problem: Problem, n: int, kernel: Kernel, loss: Loss, *, count: int, size: int
+    candidates: CandidateSet, X: Any, problem: Problem, n: int, kernel: Kernel, loss: Loss, *, rows: int, size: int
 ) -> Valued:
-    """The first ``count`` rows of X valued with n evaluations remaining: by simulation where the loss has a race."""
+    """The rows of X, ``rows`` at most, valued with n evaluations remaining: by simulation where the loss has a race.
+
+    What is excluded has the value -inf.
+    """
+    X = np.asarray(X)
+    queries = look_at(candidates, X, problem.cost_at(X), rows, kernel=kernel)
     if loss.race is not None:
-        few = X[:count]
-        rounds = loss.race
-        return race(candidates, few, problem.cost_at(few), np.asarray(n), kernel=kernel, loss=loss, rounds=rounds, size=size)
-    cost = problem.cost_at(X)
-    return _value(candidates, X, cost, np.asarray(count), np.asarray(n), kernel=kernel, loss=loss, size=size)
+        assert len(X) == rows
+        entrants, valued = race(candidates.alone(), queries, np.asarray(n), loss=loss, rounds=loss.race, size=size)
+        return Valued(X[np.asarray(entrants)], *valued)
+    value, steps = values_of(candidates, queries, len(X), n, loss, size=size)
+    mean, var, excluded = (np.asarray(a)[: len(X)] for a in (queries.mu, queries.var, queries.excluded))
+    if candidates.costs is not None:
+        excluded = excluded | (np.asarray(queries.cost)[: len(X)] > np.asarray(candidates.costs.budget))
+    if candidates.copies is not None:
+        excluded = excluded | is_known(var, np.asarray(candidates.noise), np.asarray(candidates.nugget))
+    return Valued(X, np.where(excluded | np.isnan(value), -np.inf, value), mean, np.sqrt(var), steps)
+
+
+def values_of(
+    candidates: CandidateSet, queries: QueryPoint, count: int, n: int, loss: Loss, *, size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the first ``count`` query points with n evaluations remaining, and their steps."""
+    value, steps = _value(candidates.alone(), queries, np.asarray(count), np.asarray(n), loss=loss, size=size)
+    return np.asarray(value)[:count], np.asarray(steps)[:count]
 
 
 @program
 def _value(
-    candidates: CandidateSet,
-    X: jax.Array,
-    cost: jax.Array | None,
-    count: jax.Array,
-    remaining: jax.Array,
-    *,
-    kernel: Kernel,
-    loss: Loss,
-    size: int,
-) -> Valued:
-    """The first ``count`` rows of X, each with its own steps; -inf for the rest and for what is excluded."""
+    candidates: CandidateSet, queries: QueryPoint, count: jax.Array, remaining: jax.Array, *, loss: Loss, size: int
+) -> tuple[jax.Array, jax.Array]:
+    """Value and steps of the first ``count`` query points; nothing for the rest."""
 
-    def value(i: jax.Array) -> Valued:
-        def query(each: CandidateSet) -> QueryPoint:
-            return query_point(kernel, each, X[i]).costing(cost, i)
+    def value(i: jax.Array) -> tuple[jax.Array, jax.Array]:
+        query = jax.tree.map(lambda a: a[i], queries)
+        steps = steps_for(loss, candidates, query, remaining, size)
+        kept = jnp.zeros(0, int) if isinstance(steps, tuple) else steps
+        return value_for(loss, candidates, query, steps, remaining), kept
 
-        at, steps = query(candidates), steps_for(loss, candidates, query, remaining, size)
-        return Valued(X[i], value_for(loss, candidates, query, steps, remaining), at.mu, jnp.sqrt(at.var), steps)
-
-    M = X.shape[0]
+    M = queries.mu.shape[0]
+    if on_accelerator():
+        return batched_map(value, jnp.arange(M))
     shapes = jax.eval_shape(value, jnp.asarray(0))
     blank = jax.tree.map(lambda a: jnp.zeros((M, *a.shape), a.dtype), shapes)
 
-    def fill(i: jax.Array, kept: Valued) -> Valued:
+    def fill(i: jax.Array, kept: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         return jax.tree.map(lambda all_, one: all_.at[i].set(one), kept, value(i))
 
-    valued = batched_map(value, jnp.arange(M)) if on_accelerator() else jax.lax.fori_loop(0, count, fill, blank)
-    excluded = is_excluded(candidates, X, cost) | is_known(candidates, valued.sd**2)
-    worthless = (jnp.arange(M) >= count) | excluded | jnp.isnan(valued.value)
-    return valued._replace(x=X, value=jnp.where(worthless, -jnp.inf, valued.value))
+    return jax.lax.fori_loop(0, count, fill, blank)
 
 
 def with_gain_after_failure(
@@ -78,16 +87,17 @@ def with_gain_after_failure(
     ``screened``: points worth valuing, if they are known already. The gain is that of a plan which is believed: how much of it
     counts where the model is trusted in part is for ``loss.with_risk``, since all of it comes later.
     """
-    if candidates.failures is None or n < 2 or not loss.looks_ahead:
+    if problem.feasibility is None or candidates.failures is None or n < 2 or not loss.looks_ahead:
         return candidates
     size = horizon_size(n)
-    points = screen(candidates, np.asarray(n), size=size, count=SCREENED) if screened is None else screened
-    few = min(_AFTER_FAILURE, len(points))
+    points = screen(candidates, n, size=size, count=SCREENED) if screened is None else np.asarray(screened)
+    rows = len(points)
+    few = points if loss.race is not None else points[:_AFTER_FAILURE]
 
     def best(candidates: CandidateSet) -> Any:
         if candidates.trust is not None:
             candidates = candidates._replace(trust=np.asarray(1.0))
-        after = value_points(candidates, points, problem, n - 1, kernel, loss, count=few, size=size)
+        after = value_points(candidates, few, problem, n - 1, kernel, loss, rows=rows, size=size)
         return np.max(np.asarray(after.value))
 
     if candidates.costs is None:
@@ -96,12 +106,12 @@ def with_gain_after_failure(
     return candidates._replace(failures=found)
 
 
-@program
 def _having_paid(candidates: CandidateSet) -> CandidateSet:
     """The candidate set once the dearest candidate has been paid for."""
     assert candidates.costs is not None
     costs, samples = candidates.costs, candidates.samples
-    budget = costs.budget - costs.largest
+    cost = np.asarray(costs.cost)
+    budget = np.asarray(costs.budget - np.max(np.where(cost <= costs.budget, cost, np.min(cost))))
     if samples is not None and samples.costs is not None:
-        samples = samples._replace(costs=samples.costs._replace(budget=jnp.broadcast_to(budget, samples.eta.shape)))
+        samples = samples._replace(costs=samples.costs._replace(budget=np.broadcast_to(budget, np.shape(samples.eta))))
     return candidates._replace(costs=costs._replace(budget=budget), samples=samples)

@@ -36,6 +36,7 @@ from glasses.surrogate.posterior import Posterior, condition, incumbent, mean
 VARIANCE = 9.0  # a^2 of g: from 5 % to 95 % within one sd of even odds
 LENGTHSCALES = (0.1, 0.2, 0.4, 0.8)  # times sqrt(d)
 _CORRELATION = Matern52().correlation
+_CERTAIN = 50.0  # a logit whose log probability is zero beside any value
 
 
 class Feasibility(Protocol):
@@ -65,6 +66,26 @@ class FailureClassifier(NamedTuple):
 
     def is_infeasible(self, X: jax.Array) -> jax.Array:
         return same_point(X, self.X, self.failed, self.resolution)
+
+    def grown(self, size: int) -> FailureClassifier:
+        """The same in arrays of ``size`` rows."""
+        failed = np.zeros(size, bool)
+        failed[: len(self.failed)] = self.failed
+        return self._replace(X=pad_rows(self.X, size), failed=failed, weights=pad_rows(self.weights, size))
+
+
+def nothing_failed(shape: tuple[int, ...], lattice: Lattice | None = None) -> FailureClassifier:
+    """A classifier of data of this shape (N, d) to which everything is feasible: a first failure needs no other program."""
+    size, d = shape
+    return FailureClassifier(
+        X=np.zeros(shape),
+        failed=np.zeros(size, bool),
+        weights=np.zeros(size),
+        centre=np.asarray(_CERTAIN),
+        lengthscale=np.ones(d),
+        choice=None if lattice is None else lattice.is_choice,
+        resolution=np.asarray(resolution(lattice)),
+    )
 
 
 def fit_failures(X: np.ndarray, failed: np.ndarray, lattice: Lattice | None = None) -> FailureClassifier:

@@ -51,11 +51,11 @@ def steps_ahead(resolution: int = 41, queries: tuple[tuple[float, float], ...] =
             believed.append(points[np.asarray(believe(candidates, belief, jnp.asarray(AHEAD), AHEAD))])
             if not stages:
                 score = ORACLE.first_score(candidates, belief)
-                free = float(jnp.max(score - ORACLE.penalty(candidates, belief, seen.x, seen.mu, jnp.sqrt(seen.var))))
+                free = float(jnp.max(score - ORACLE.penalty(candidates, belief, seen.apart, seen.mu, jnp.sqrt(seen.var))))
                 for i in found[:SHOWN]:
                     stages.append(np.exp(np.asarray(score) - free).reshape(resolution, resolution))
-                    x, mu, sd = candidates.points[i], candidates.mu[i], jnp.sqrt(candidates.cov[i, i])
-                    score = score + ORACLE.penalty(candidates, belief, x, mu, sd)
+                    apart, mu, sd = candidates.apart[i], candidates.mu[i], jnp.sqrt(candidates.cov[i, i])
+                    score = score + ORACLE.penalty(candidates, belief, apart, mu, sd)
     loss = optimizer.loss_at(points, left=1).reshape(resolution, resolution)
     evaluated = optimizer.space.read(optimizer.record().x_iters)[0]
     return StepsAhead((a, b), loss, evaluated, np.array(queries), np.array(steps), np.array(believed), np.array(stages))

@@ -111,7 +111,8 @@ def example(seed: int) -> Example:
     with jax.enable_x64(True):
         white = jnp.asarray(rng.standard_normal(EVALUATED))
         candidates, y = _candidates(jnp.asarray(x[:, None]), white, jnp.asarray(places[:, None]))
-        post = candidates.post
+        assert candidates.origin is not None
+        post = candidates.origin.post
         problem = Problem(post=post, fitted=post, pending=np.zeros((0, 1)), remaining=LEFT)
         values = {name: gains_at(loss, KERNEL, candidates, problem, places[:, None], LEFT)[1] for name, loss in LOSSES.items()}
         mu, cov, eta = np.asarray(candidates.mu), np.asarray(candidates.cov), float(candidates.eta)

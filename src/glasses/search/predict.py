@@ -1,0 +1,50 @@
+"""Predictions outside compiled programs: mean and standard deviation at any number of points, through one program."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from glasses.runtime.padding import pad_rows
+from glasses.runtime.program import program
+from glasses.surrogate.feasibility import Feasibility
+from glasses.surrogate.kernels import Kernel
+from glasses.surrogate.posterior import NUGGET, Posterior, marginals
+
+_ROWS = 288  # points in one call: the candidates of a decision
+
+
+def predict(kernel: Kernel, post: Posterior, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sd of the latent function at the rows of X."""
+    parts = [X[first : first + _ROWS] for first in range(0, len(X), _ROWS)]
+    found = [_marginals(post, pad_rows(part, _ROWS), kernel=kernel) for part in parts]
+    mean, sd = (np.concatenate([np.asarray(each[k]) for each in found])[: len(X)] for k in (0, 1))  # only the last is padded
+    return mean, sd
+
+
+def mean_at_data(post: Posterior, told: int) -> np.ndarray:
+    """The posterior mean at the observed inputs, without noise at those from ``told`` on (failures).
+
+    y - (noise + nugget) alpha, since (K + noise I) alpha = y - c.
+    """
+    n = int(post.n)
+    noise = np.where(np.arange(n) < told, float(post.noise), 0.0) + NUGGET * float(post.variance)
+    return np.asarray(post.y)[:n] - noise * np.asarray(post.alpha)[:n]
+
+
+def feasible_at(feasibility: Feasibility, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log P(feasible) at the rows of X, and which of them are known to be infeasible."""
+    parts = [X[first : first + _ROWS] for first in range(0, len(X), _ROWS)]
+    found = [_feasibility(feasibility, pad_rows(part, _ROWS)) for part in parts]
+    log_p, infeasible = (np.concatenate([np.asarray(each[k]) for each in found])[: len(X)] for k in (0, 1))
+    return log_p, infeasible
+
+
+@program
+def _marginals(post: Posterior, X: jax.Array, *, kernel: Kernel) -> tuple[jax.Array, jax.Array]:
+    return marginals(kernel, post, X)
+
+
+@program
+def _feasibility(feasibility: Feasibility, X: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return feasibility.log_probability(X), feasibility.is_infeasible(X)
