@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("GLASSES_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "programs"))
+os.environ.setdefault("GLASSES_COMPILE_AHEAD", "off")  # tests of it turn it on
 
 import jax
 import numpy as np

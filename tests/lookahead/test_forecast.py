@@ -19,7 +19,12 @@ LEFT = 8
 @cache
 def forecast(left=LEFT, size=8, **settings):
     kernel, candidates, model = make_candidates(POINTS, **settings)
-    return forecast_gains(candidates, X, None, np.asarray(left), kernel=kernel, size=size), candidates, model, kernel
+    return (
+        forecast_gains(candidates.alone(), query_of(kernel, candidates, X), np.asarray(left), size=size),
+        candidates,
+        model,
+        kernel,
+    )
 
 
 @pytest.mark.slow

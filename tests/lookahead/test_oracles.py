@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import make_candidates, query_of
 
-from glasses import Int, tiny
+from glasses import tiny
 from glasses.lookahead import DeterminantalPoints, KrigingBeliever, LocalPenalization, ThompsonPaths
 from glasses.lookahead.candidates import Costs
 from glasses.lookahead.oracles import Belief, before_outcome
-from glasses.space.space import Space
 
 ORACLES = [
     KrigingBeliever(),
@@ -219,7 +218,7 @@ def test_a_small_space_is_visited_once(oracle, count):
     """
     some = np.concatenate([POINTS[:count], make_candidates(POINTS[:1])[1].origin.post.X[:2]])  # two of them are evaluated
     kernel, candidates, _ = make_candidates(np.concatenate([some] * 3))
-    candidates = candidates._replace(lattice=Space([Int(0, 1), Int(0, 1)]).lattice)
+    candidates = candidates._replace(copies=candidates.apart < 1e-6)
     query = query_of(kernel, candidates, jnp.asarray(POINTS[0]))
     for draw in range(3):
         steps = np.asarray(

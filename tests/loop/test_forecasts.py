@@ -275,12 +275,12 @@ def test_a_shorter_forecast_is_the_beginning_of_the_longer_one():
 
 def test_a_plan_forecasts_when_it_is_read_and_for_its_own_moment(monkeypatch):
     """Asking and planning pay for no forecast; what is told later does not change what the plan expected."""
-    from glasses.loop import planner
+    from glasses.search import plan as planned
 
     optimizer = begun()
     expected = optimizer.forecast().expected[-1]
     counted = []
-    monkeypatch.setattr(planner, "forecast_gains", lambda *args, **kw: counted.append(1) or forecast_gains(*args, **kw))
+    monkeypatch.setattr(planned, "forecast_gains", lambda *args, **kw: counted.append(1) or forecast_gains(*args, **kw))
     fresh = begun()
     plan = fresh.plan()
     x = fresh.ask()

@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from glasses import ExpectedLoss, GaussianProcess, Glasses, Optimizer, TwoStage
 from glasses.lookahead import LowerConfidenceBound
-from glasses.search.recommend import predict
+from glasses.search.predict import predict
 from glasses.surrogate import Standardize
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -289,7 +289,7 @@ def test_quantiles_of_a_prediction_are_in_the_units_of_y():
     assert found.shape == (2, 3)
     assert np.all(np.diff(found, axis=1) > 0)
     known = optimizer._planner.inference
-    mu, sd = predict(known.posterior(), np.array([[0.4], [0.93]]), kernel=optimizer.model.kernel)
+    mu, sd = predict(optimizer.model.kernel, known.posterior(), np.array([[0.4], [0.93]]))
     normal = np.random.default_rng(0).standard_normal(200_000)
     for row, m, s in zip(found, np.asarray(mu), np.asarray(sd), strict=True):
         draws = known.outputs().inverse(m + s * normal)

@@ -29,19 +29,20 @@ def environment(cache, **more):
 
 @pytest.mark.slow
 def test_a_whole_run_compiles_a_handful_of_programs():
-    """30 evaluations with the default: one of each stage, whatever is left; the last for the record and the recommendation."""
+    """30 evaluations with the default: one of each stage, whatever is left; the last for the recommendation."""
     forget_programs()
     minimize(hills, BOX, budget=30, seed=0)
     programs = programs_in_memory()
     assert programs == {
         "surrogate.fit._fit": 1,
-        "search.propose._propose": 1,
-        "search.myopic._best_myopic": 1,
-        "search.screen.screen": 1,
+        "surrogate.fit._condition": 1,
+        "search.predict._marginals": 1,
+        "search.propose._climb": 1,
+        "search.propose._build": 1,
+        "search.screen._survey": 1,
+        "search.look._look": 1,
         "search.value._value": 1,
-        "search.multi_start._polish": 1,
-        "search.recommend.predict": 1,
-        "search.recommend.lowest_mean": 1,
+        "search.recommend._mean_and_slope": 1,
     }
     minimize(hills, BOX, budget=30, seed=1)
     assert programs_in_memory() == programs

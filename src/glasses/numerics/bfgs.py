@@ -141,7 +141,7 @@ class _Method(NamedTuple):
         curved = accepted & ~first & (sy > 1e-12 * xp.sqrt(yy * xp.sum(moved * moved, axis=1)))
         safe_sy, safe_yy = xp.where(curved, sy, 1.0), xp.where(curved, yy, 1.0)
         base = xp.where((curved & s.fresh)[:, None, None], (safe_sy / safe_yy)[:, None, None] * eye, s.H)
-        Hy = xp.sum(base * change[:, None, :], axis=2)
+        Hy = xp.einsum("bij,bj->bi", base, change)
         yHy = xp.sum(change * Hy, axis=1)
         outer = moved[:, :, None] * moved[:, None, :]
         mixed = Hy[:, :, None] * moved[:, None, :] + moved[:, :, None] * Hy[:, None, :]
@@ -152,7 +152,7 @@ class _Method(NamedTuple):
         f_new = xp.where(accepted, f, s.f)
         free = ~(((x_new <= self.lower) & (g_new > 0)) | ((x_new >= self.upper) & (g_new < 0)))
         slope = xp.where(free, g_new, 0.0)
-        p_new = xp.where(free, -xp.sum(H * slope[:, None, :], axis=2), 0.0)
+        p_new = xp.where(free, -xp.einsum("bij,bj->bi", H, slope), 0.0)
         uphill = xp.sum(p_new * g_new, axis=1) >= 0  # at the start, else only by rounding
         size = xp.sqrt(xp.sum(g_new * g_new, axis=1))
         scale = self.first_step / xp.where(size > 0, size, 1.0)

@@ -34,7 +34,6 @@ LARGEST_FIT = 256
 _SUBSET = 128
 _NOISE = Hyperparameter(1e-4, 1.0, Exponential(0.05), start=1e-3)  # standard deviation
 _MEAN = Hyperparameter(-5.0, 5.0, Normal(0.0, 1.0), start=0.0, log=False)
-_NARROWING = ((12, 2), (25, 1))  # after 12 passes the two best starts go on, after 25 the best one
 _SHAPES = ((0.0, 1e-3), (-1.2, 1e-3), (1.2, 1e-3), (0.0, 0.2))  # shift of the lengthscales, noise sd
 
 
@@ -237,9 +236,15 @@ def _fit(
         return jax.lax.map(row, (frees, done))
 
     low, high = model.bounds(d)
-    found = minimize_batch(batch, starts, low, high, passes=passes, first_step=0.5, tolerance=1e-7, narrowing=_NARROWING)
+    narrowing = _narrowing(starts.shape[0])
+    found = minimize_batch(batch, starts, low, high, passes=passes, first_step=0.5, tolerance=1e-7, narrowing=narrowing)
     free = found.x[jnp.argmin(found.f)]
     return free, posterior(model.kernel, model.hyper(free, d, fixed_noise, choice), X, y, count)
+
+
+def _narrowing(starts: int) -> tuple[tuple[int, int], ...]:
+    """After 15 passes the better half of the starts goes on, after 30 the best quarter: which one wins is clear by then."""
+    return (15, max(1, starts // 2)), (30, max(1, starts // 4))
 
 
 @program
