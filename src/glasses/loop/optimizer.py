@@ -216,6 +216,7 @@ class Optimizer:
                 f"{ledger.cost_of(ledger.pending):g} pending): tell results or raise optimizer.budget."
             )
         before = ledger.pending, ledger.first
+        self._planner.parallel = max(self._planner.parallel, len(ledger.pending) + count)
         asked = []
         try:
             for _ in range(count):

@@ -60,6 +60,7 @@ class Planner:
         self.n_initial = 1
         self.best_possible: float | None = None
         self.sign = 1.0
+        self.parallel = 1  # the most evaluations that were asked for at once, so far
 
     def snapshot(self) -> Planner:
         """The planner at this moment, whatever is told or asked later."""

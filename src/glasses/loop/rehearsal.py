@@ -2,7 +2,8 @@
 
 Three things change which programs a decision needs: the record grows long enough to plan on (``trust``), the data outgrow
 their padded size, and more evaluations are pending than there is room for. Each is seen coming. The rehearsal is that decision
-itself, made with what is known now: a longer record, the data repeated up to the next size, one more pending point.
+itself, made with what is known now: a longer record, the data repeated up to the next size, as many pending points as there
+have been.
 
 With an objective that takes no time there is no time to rehearse in. A decision then waits for a part of a rehearsal that is
 under way, at most ``PATIENCE``, so that the wait is spread over the decisions before it is needed and none takes long.
@@ -20,12 +21,13 @@ from glasses.loop.trust import FEWEST, REACH
 from glasses.runtime.ahead import AHEAD
 from glasses.runtime.padding import MAX_PENDING, data_size, pending_size
 from glasses.search.decision import Problem, Trust
+from glasses.surrogate.fit import conditioned
 from glasses.surrogate.posterior import grow
 
 if TYPE_CHECKING:
     from glasses.loop.planner import Planner
 
-PATIENCE = 0.8  # seconds
+PATIENCE = 0.6  # seconds
 _NEAR = 8  # values before the data outgrow their size
 _SHARE = 0.3  # of a plan that a rehearsal believes: any number would do
 
@@ -44,17 +46,17 @@ def rehearse(planner: Planner, problem: Problem, trust: Trust | None) -> None:
     size = data_size(told)
     if told >= size // 2 and told + rest > size:
         _begin(planner, replace(problem, trust=trust), ("data", size), outgrown=size)
-    count = len(ledger.pending) + 1
-    if rest and count < MAX_PENDING and pending_size(count + 1) > pending_size(count):
-        more = np.concatenate([problem.pending, np.full((count + 1 - len(problem.pending), problem.d), 0.5)])
-        _begin(planner, replace(problem, pending=more, trust=trust), ("pending", pending_size(count + 1)))
+    most = min(planner.parallel - 1, MAX_PENDING)  # evaluations that are pending when another is asked for
+    if rest and most > 0 and pending_size(most) > pending_size(len(ledger.pending)):
+        more = np.concatenate([problem.pending, np.full((most - len(problem.pending), problem.d), 0.5)])
+        _begin(planner, replace(problem, pending=more, trust=trust), ("pending", pending_size(most)))
 
 
 def wait(planner: Planner) -> None:
     """Before a decision: a part of the rehearsals of this run that are under way."""
-    told, pending = len(planner.ledger.y), len(planner.ledger.pending)
+    told = len(planner.ledger.y)
     size = data_size(told)
-    near: list[tuple[Hashable, ...]] = [("plan",), ("pending", pending_size(min(pending + 1, MAX_PENDING)))]
+    near: list[tuple[Hashable, ...]] = [("plan",), ("pending", pending_size(min(planner.parallel - 1, MAX_PENDING)))]
     near += [("data", size)] if told >= size - _NEAR else []
     for what in near:
         AHEAD.wait(_key(planner, what), PATIENCE)
@@ -81,6 +83,8 @@ def _begin(planner: Planner, problem: Problem, what: tuple[Hashable, ...], outgr
             need = data_size(int(problem.post.n) + len(problem.pending))
             if need > problem.post.X.shape[0]:
                 rehearsed = replace(problem, post=grow(problem.post, need), feasibility=None, samples=None)
+        fitted, n = rehearsed.fitted, int(rehearsed.fitted.n)
+        conditioned(model.kernel, fitted.hyper, np.asarray(fitted.X)[:n], np.asarray(fitted.y)[:n])  # as the record does
         search.decide(loss, model.kernel, rehearsed, np.random.default_rng(0))
 
     AHEAD.begin(_key(planner, what), decide)

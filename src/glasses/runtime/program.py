@@ -13,7 +13,8 @@ traced program.
 
 Compiler options. On a CPU matrix products use one thread: with several the rounding depends on how the work is divided, and
 the same run in another process could end elsewhere. The fusion emitters double the time to compile these programs and do not
-speed them up. The level of optimisation is fixed because a flag of JAX can lower it.
+speed them up. The level of optimisation is fixed because a flag of JAX can lower it; ``@quickly_compiled`` programs run for
+milliseconds and are compiled at level 1, a fifth faster.
 
 A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long run
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
@@ -52,7 +53,8 @@ from glasses.runtime.settings import own_settings
 from glasses.runtime.sources import OWN, digest_of_class, digest_of_own_module, remember_loaded
 
 KEPT = 64  # executables in memory: each holds some 350 memory mappings, of which Linux allows a process 65,530
-_LEVEL = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+_LEVEL = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": True}
+_QUICK = {"xla_backend_optimization_level": 1}
 _ON_CPU = {**_LEVEL, "xla_cpu_multi_thread_eigen": False, "xla_cpu_use_fusion_emitters": False}
 
 _KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently used first
@@ -63,8 +65,8 @@ _TURNS: dict[tuple[str, Any], Any] = {}  # a lock for each program being made
 class Program:
     """A pure function compiled once per shape and per static configuration."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
+    def __init__(self, function: Callable[..., Any], *, quick: bool = False) -> None:
+        self.function, self.quick = function, quick
         self.__doc__ = function.__doc__
         self.name = f"{function.__module__.removeprefix('glasses.')}.{function.__name__}"
         remember_loaded()
@@ -96,7 +98,7 @@ class Program:
         arrays = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=here), arrays)
         folder = cache_folder()
         if folder is None:
-            return _compiled(jax.jit(bound).lower(*arrays), where)
+            return _compiled(jax.jit(bound).lower(*arrays), where, self.quick)
         lowered = None
         identity = _identity(self.function, static)
         if identity is None:
@@ -108,7 +110,7 @@ class Program:
         found = _load(path, where)
         if found is not None:
             return found
-        compiled = _compiled(lowered or jax.jit(bound).lower(*arrays), where)
+        compiled = _compiled(lowered or jax.jit(bound).lower(*arrays), where, self.quick)
         _store(path, compiled)
         return compiled
 
@@ -123,6 +125,11 @@ def _placed(leaf: Any, where: Any) -> Any:
 def program(function: Callable[..., Any]) -> Program:
     """Decorate a pure function of arrays (positional) and static configuration (keywords)."""
     return Program(function)
+
+
+def quickly_compiled(function: Callable[..., Any]) -> Program:
+    """The same for a program that waits longer for its compiler than it ever runs."""
+    return Program(function, quick=True)
 
 
 def programs_in_memory() -> dict[str, int]:
@@ -169,9 +176,9 @@ def _remember(key: tuple[str, Any], executable: Any) -> Any:
     return executable
 
 
-def _compiled(lowered: Any, where: Any) -> Any:
+def _compiled(lowered: Any, where: Any, quick: bool) -> Any:
     """Compiled with our options; those that this version of XLA does not know are left out."""
-    options = dict(_ON_CPU if where.platform == "cpu" else _LEVEL)
+    options = dict(_ON_CPU if where.platform == "cpu" else _LEVEL) | (_QUICK if quick else {})
     while True:
         try:
             return lowered.compile(compiler_options=options)
@@ -213,7 +220,7 @@ def _surroundings(where: Any) -> str:
         flags = next((line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
     versions = [f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy", "scipy")]
     machine = [platform.system(), platform.machine(), where.platform, where.device_kind, str(where.id), flags]
-    return "|".join([*versions, *machine, _options_of_xla(), repr(_ON_CPU)])
+    return "|".join([*versions, *machine, _options_of_xla(), repr(_ON_CPU), repr(_QUICK)])
 
 
 def _options_of_xla() -> str:

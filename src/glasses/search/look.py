@@ -13,7 +13,7 @@ import numpy as np
 
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, query_point
 from glasses.runtime.padding import pad_rows
-from glasses.runtime.program import program
+from glasses.runtime.program import quickly_compiled
 from glasses.surrogate.kernels import Kernel
 
 
@@ -33,12 +33,12 @@ def pulled_back(candidates: CandidateSet, X: np.ndarray, slope: QueryPoint, *, k
     return np.asarray(_pull(candidates, X, slope, kernel=kernel))
 
 
-@program
+@quickly_compiled
 def _look(candidates: CandidateSet, X: jax.Array, *, kernel: Kernel) -> QueryPoint:
     return jax.vmap(lambda x: query_point(kernel, candidates, x))(X)
 
 
-@program
+@quickly_compiled
 def _pull(candidates: CandidateSet, X: jax.Array, slope: QueryPoint, *, kernel: Kernel) -> jax.Array:
     def moving(X: jax.Array) -> QueryPoint:
         return jax.vmap(lambda x: query_point(kernel, candidates, x).moving())(X)

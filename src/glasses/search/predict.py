@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from glasses.runtime.padding import pad_rows
-from glasses.runtime.program import program
+from glasses.runtime.program import quickly_compiled
 from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import NUGGET, Posterior, marginals
@@ -40,11 +40,11 @@ def feasible_at(feasibility: Feasibility, X: np.ndarray) -> tuple[np.ndarray, np
     return log_p, infeasible
 
 
-@program
+@quickly_compiled
 def _marginals(post: Posterior, X: jax.Array, *, kernel: Kernel) -> tuple[jax.Array, jax.Array]:
     return marginals(kernel, post, X)
 
 
-@program
+@quickly_compiled
 def _feasibility(feasibility: Feasibility, X: jax.Array) -> tuple[jax.Array, jax.Array]:
     return feasibility.log_probability(X), feasibility.is_infeasible(X)

@@ -23,7 +23,7 @@ from glasses.lookahead.candidates import CandidateSet, Costs, build_candidates, 
 from glasses.numerics.bfgs import minimize_batch
 from glasses.numerics.sobol import scrambled
 from glasses.runtime.padding import pad_rows, pending_size
-from glasses.runtime.program import program
+from glasses.runtime.program import program, quickly_compiled
 from glasses.search.decision import Problem, Valued
 from glasses.search.exclusion import is_known
 from glasses.search.predict import feasible_at, mean_at_data, predict
@@ -154,7 +154,7 @@ def separated(score: np.ndarray, points: np.ndarray, count: int, lattice: Lattic
     return np.array(chosen)
 
 
-@program
+@quickly_compiled
 def _believed(post: Posterior, pending: jax.Array, count: jax.Array, *, kernel: Kernel) -> tuple[Posterior, jax.Array]:
     """The posterior once the pending points have come out at their means, and the lowest of those.
 
@@ -169,7 +169,7 @@ def _believed(post: Posterior, pending: jax.Array, count: jax.Array, *, kernel: 
     return jax.lax.fori_loop(0, pending.shape[0], evaluate, post), jnp.min(expected)
 
 
-@program
+@quickly_compiled
 def _climb(
     post: Posterior, starts: jax.Array, feasibility: Feasibility, level: jax.Array, *, kernel: Kernel
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -188,7 +188,7 @@ def _climb(
     return found.x, *marginals(kernel, post, found.x)
 
 
-@program
+@quickly_compiled
 def _build(
     post: Posterior,
     points: jax.Array,

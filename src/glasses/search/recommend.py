@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from glasses.numerics.bfgs import minimize_outside
-from glasses.runtime.program import program
+from glasses.runtime.program import quickly_compiled
 from glasses.search.predict import feasible_at, mean_at_data, predict
 from glasses.search.propose import separated
 from glasses.space.lattice import Lattice
@@ -62,7 +62,7 @@ def lowest_mean(
     return Lowest(ends[lowest], float(mu[lowest]), float(sd[lowest]))
 
 
-@program
+@quickly_compiled
 def _mean_and_slope(post: Posterior, X: jax.Array, *, kernel: Kernel) -> tuple[jax.Array, jax.Array]:
     value, pull = jax.vjp(lambda X: mean(kernel, post, X), X)
     return value, pull(jnp.ones_like(value))[0]

@@ -23,7 +23,7 @@ from glasses.lookahead.loss import value_for
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.oracles import KrigingBeliever
 from glasses.runtime.batching import batched_map
-from glasses.runtime.program import program
+from glasses.runtime.program import quickly_compiled
 
 _DIFFERENT = 4  # candidates with different choices that are valued whatever their EI
 _SAME_CHOICE = 1e-5  # values of a choice lie at least 1e-4 apart
@@ -66,7 +66,7 @@ def _different(log_ei: np.ndarray, choices: np.ndarray) -> list[int]:
     return found
 
 
-@program
+@quickly_compiled
 def _survey(candidates: CandidateSet, remaining: jax.Array, *, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Of every candidate, log EI (per unit of cost; -inf for what may not be proposed) and its value under the common plan;
     and that plan: what the kriging believer predicts after the candidate of highest EI."""

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from glasses.runtime.padding import data_size, pad_rows
-from glasses.runtime.program import program
+from glasses.runtime.program import quickly_compiled
 from glasses.space.lattice import Lattice, resolution
 from glasses.space.snapping import same_point
 from glasses.surrogate.kernels import Kernel, Matern52, squared_distance
@@ -140,7 +140,7 @@ def laplace(K: np.ndarray, good: np.ndarray, centre: float) -> tuple[float, np.n
     return float(new - np.sum(np.log(np.diagonal(L)))), t - p
 
 
-@program
+@quickly_compiled
 def told_failures(post: Posterior, failed: jax.Array, count: jax.Array, *, kernel: Kernel) -> Posterior:
     """The posterior once the first ``count`` rows of ``failed`` have brought no improvement; it must have room for them."""
     eta = incumbent(kernel, post)
@@ -154,6 +154,6 @@ def told_failures(post: Posterior, failed: jax.Array, count: jax.Array, *, kerne
     return jax.lax.fori_loop(0, failed.shape[0], tell, exact)._replace(hyper=post.hyper)
 
 
-@program
+@quickly_compiled
 def _gram(X: jax.Array, lengthscale: jax.Array, choice: jax.Array | None) -> jax.Array:
     return _CORRELATION(squared_distance(X, X, lengthscale, choice))

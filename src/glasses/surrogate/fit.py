@@ -25,7 +25,7 @@ import numpy as np
 
 from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.padding import data_size, pad_rows
-from glasses.runtime.program import program
+from glasses.runtime.program import program, quickly_compiled
 from glasses.surrogate.hyperparameters import Exponential, Hyperparameter, Layout, Normal
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Hyper, Posterior, observed_covariance, posterior
@@ -247,7 +247,7 @@ def _narrowing(starts: int) -> tuple[tuple[int, int], ...]:
     return (15, max(1, starts // 2)), (30, max(1, starts // 4))
 
 
-@program
+@quickly_compiled
 def _condition_at(
     X: jax.Array,
     y: jax.Array,
@@ -261,7 +261,7 @@ def _condition_at(
     return posterior(model.kernel, model.hyper(free, X.shape[1], fixed_noise, choice), X, y, count)
 
 
-@program
+@quickly_compiled
 def _condition(X: jax.Array, y: jax.Array, count: jax.Array, hyper: Hyper, *, kernel: Kernel) -> Posterior:
     return posterior(kernel, hyper, X, y, count)
 
