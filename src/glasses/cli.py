@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from glasses.runtime.ahead import AHEAD
 from glasses.study.commands import add_study_commands
 
 EXAMPLES = """examples:
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         options.value = rest.pop()  # `tell FILE --trial 7 0.8`: argparse does not look for an optional word that late
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    AHEAD.enabled = options.action is _demo or getattr(options, "decides_often", False)  # else its end would wait for it
     return run_command("glasses", options, install="glasses[study]")
 
 

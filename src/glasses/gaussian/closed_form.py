@@ -12,11 +12,12 @@ gain below 1e-9 of it has lost its digits, and ``expected_min`` then asks QMC. N
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr, owens_t
 
 
 def bivariate_cdf(a: np.ndarray, b: np.ndarray, r: np.ndarray) -> np.ndarray:
     """P(u < a, v < b) for standard normals u, v with correlation r (Owen 1956)."""
+    from scipy.special import ndtr, owens_t
+
     a, b, r = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (a, b, r)))
     a, b = np.where(a == 0, 1e-300, a), np.where(b == 0, 1e-300, b)
     c = np.sqrt(np.maximum((1.0 - r) * (1.0 + r), 1e-300))
@@ -34,6 +35,8 @@ def pair_gain(m: np.ndarray, S: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray
 
     dE/dS_ij = 1/2 dZ_i/dm_j, with dZ_1/dm_2 = phi(b) Phi((a - r b) / c) / s_2 and the like.       [eq:pairslope]
     """
+    from scipy.special import ndtr
+
     gain, masses, d_cov = np.zeros(np.shape(eta)), [], np.zeros(S.shape)
     for j, i in ((0, 1), (1, 0)):
         mu1, mu2 = eta - m[..., j], m[..., i] - m[..., j]

@@ -28,7 +28,6 @@ from functools import lru_cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import special
 
 from glasses.gaussian.univariate import improvement_quantiles, improvement_table, log_h
 from glasses.numerics.sobol import scrambled
@@ -102,6 +101,8 @@ def correlations(S: jax.Array, valid: jax.Array, least: jax.Array) -> tuple[jax.
 @lru_cache(maxsize=8)
 def _base_points(samples: int) -> tuple[tuple[float, ...], np.ndarray]:
     """Levels of the improvement and standard normals: always cut from one set, so that padding changes nothing."""
+    from scipy import special  # loaded only where a program is traced
+
     points = scrambled(MAX_VARIABLES + 1, int(np.ceil(np.log2(samples))), np.random.default_rng(20151001))[:samples]
     points = np.clip(points, 2.0**-40, 1.0 - 2.0**-40)
     return tuple(points[:, 0].tolist()), special.ndtri(points[:, 1:])

@@ -20,7 +20,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import special
 
 LOG_SQRT_2PI = 0.9189385332046727
 
@@ -122,6 +121,8 @@ def _size(z: jax.Array) -> jax.Array:
 @lru_cache(maxsize=8)
 def improvement_table(levels: tuple[float, ...]) -> np.ndarray:
     """Quantiles of [eq:p] divided by their order of magnitude, on the knots of ``improvement_quantiles``."""
+    from scipy import special  # loaded only where a program is traced
+
     step = 2 * _REACH / (_KNOTS - 1)
     z = np.sinh(-_REACH + step * np.arange(-1, _KNOTS + 1))[:, None]
     target = np.log1p(-np.asarray(levels))[None, :]

@@ -15,11 +15,11 @@ in ``loop.correction``.
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from scipy import special
 
 from glasses.gaussian.qmc import QMC, correlations
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps
@@ -61,7 +61,7 @@ def forecast_gains(candidates: CandidateSet, query: QueryPoint, remaining: jax.A
     least, most = (jnp.quantile(after, q, axis=0) for q in (_LOW, _HIGH))
     if candidates.n_pending == 0 and query.log_feasibility is None:
         sd = query.var / jnp.sqrt(query.var + candidates.noise)
-        z = jnp.asarray(special.ndtri([_LOW, _HIGH]))
+        z = jnp.asarray([NormalDist().inv_cdf(level) for level in (_LOW, _HIGH)])
         low, high = jnp.maximum(candidates.eta - (query.mu - sd * z), 0.0)
         least, most = least.at[0].set(low), most.at[0].set(high)
 

@@ -28,7 +28,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from scipy import special
 
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, times_feasibility
@@ -187,4 +186,6 @@ def is_feasible(log_feasibility: jax.Array, t: jax.Array) -> jax.Array:
 def normals(count: int) -> np.ndarray:
     """(count, outcomes + pending + feasibility) standard normals; a shorter set is the beginning of a longer one."""
     points = scrambled(_FEASIBLE + MAX_HORIZON, count.bit_length() - 1, np.random.default_rng(20151002))
+    from scipy import special  # loaded only where a program is traced
+
     return special.ndtri(np.clip(points, 2.0**-40, 1.0 - 2.0**-40))

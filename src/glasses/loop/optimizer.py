@@ -254,6 +254,7 @@ class Optimizer:
                 f"{len(points)} more pending points but {self.remaining} {self._of_budget()}: raise the budget first."
             )
         self._ledger.pending = [*self._ledger.pending, *points]
+        self._planner.parallel = max(self._planner.parallel, len(self._ledger.pending) + 1)
 
     @_in_turn
     def result(self) -> Result:

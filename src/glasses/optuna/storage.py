@@ -8,8 +8,11 @@ package uses Optuna's public names; a test reads the source to make sure.
 from __future__ import annotations
 
 import itertools
+import re
+import threading
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
+from pathlib import Path
 from typing import Any
 
 try:
@@ -20,9 +23,11 @@ except ImportError as error:  # pragma: no cover
 from optuna.distributions import BaseDistribution
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import RDBStorage
+from optuna.storages._rdb import storage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+_MAKING = threading.Lock()
 HEARTBEAT = "glasses:heartbeat"  # system attribute of a running trial: a number that changes with every sign of life
 
 
@@ -100,8 +105,57 @@ def is_stopping(study: Study) -> bool:
     return study._stop_flag
 
 
+def has_current_tables(connection: Any) -> bool:
+    """Whether a SQLite database (an open connection of ``sqlite3``) has the tables of this version of Optuna.
+
+    Optuna asks alembic, which takes a tenth of a second to load; the answer is one row and the names of its own files.
+    """
+    try:
+        rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+        versions = connection.execute("SELECT count(*) FROM version_info").fetchone()[0]
+    except Exception:  # no such table: Optuna makes it
+        return False
+    return versions == 1 and rows == [(_newest_revision(),)]
+
+
+@cache
+def _newest_revision() -> str | None:
+    """The one revision of Optuna's tables that no other one follows; None if there is no such thing."""
+    folder = Path(storage.__file__).parent / "alembic" / "versions"
+    texts = [path.read_text() for path in folder.glob("*.py")]
+    revisions = {found[1] for text in texts if (found := re.search(r'^revision = "(.+)"', text, re.MULTILINE))}
+    followed = {found[1] for text in texts if (found := re.search(r'^down_revision = "(.+)"', text, re.MULTILINE))}
+    newest = revisions - followed
+    return newest.pop() if len(newest) == 1 else None
+
+
+class _Checked(storage._VersionManager):
+    """Optuna's check of its tables, where they are known to be current: nothing to do until it is asked for more."""
+
+    def _init_version_info_model(self) -> None: ...
+
+    def _init_alembic(self) -> None: ...
+
+    def check_table_schema_compatibility(self) -> None: ...
+
+
 class Database(RDBStorage):
-    """Optuna's storage in a database. ``reach`` makes every access: a subclass can repeat it or explain its errors."""
+    """Optuna's storage in a database. ``reach`` makes every access: a subclass can repeat it or explain its errors.
+
+    ``current``: its tables are known to be those of this version (``has_current_tables``).
+    """
+
+    def __init__(self, url: str, settings: dict[str, Any], *, current: bool, writing: bool) -> None:
+        if not current:
+            super().__init__(url, settings, skip_table_creation=not writing)
+            return
+        with _MAKING:
+            usual = storage._VersionManager
+            setattr(storage, "_VersionManager", _Checked)  # noqa: B010  # a checker takes a class for a constant
+            try:
+                super().__init__(url, settings, skip_table_creation=True)
+            finally:
+                setattr(storage, "_VersionManager", usual)  # noqa: B010
 
     def reach(self, name: str, call: Callable[[], Any]) -> Any:
         """Do one access, a transaction of its own; ``name`` is the method of Optuna's that makes it."""

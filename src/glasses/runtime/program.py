@@ -232,10 +232,15 @@ def _options_of_xla() -> str:
 
 @cache
 def _register_lapack(where: Any) -> None:
-    """Lower the factorisations and a solve for the device: that registers what loaded executables call."""
-    matrix = jax.ShapeDtypeStruct((2, 2), float, sharding=jax.sharding.SingleDeviceSharding(where))
-    jax.jit(lambda a: jax.scipy.linalg.solve_triangular(jax.numpy.linalg.cholesky(a), a, lower=True)).lower(matrix)
-    jax.jit(jax.numpy.linalg.eigh).lower(matrix)
+    """Bind the factorisations that loaded executables call: at once, or where that is not possible by lowering some."""
+    try:
+        from jaxlib import lapack
+
+        lapack._lapack.initialize()  # type: ignore[attr-defined]
+    except (ImportError, AttributeError):  # a name without a promise
+        matrix = jax.ShapeDtypeStruct((2, 2), float, sharding=jax.sharding.SingleDeviceSharding(where))
+        jax.jit(lambda a: jax.scipy.linalg.solve_triangular(jax.numpy.linalg.cholesky(a), a, lower=True)).lower(matrix)
+        jax.jit(jax.numpy.linalg.eigh).lower(matrix)
 
 
 def _load(path: Path, where: Any) -> Any:

@@ -49,6 +49,7 @@ def add_study_commands(commands: Any) -> None:
         _run,
     )
     for each in (run, worker):
+        each.set_defaults(decides_often=True)
         each.add_argument("--most", type=int, metavar="N", help="stop after N evaluations of this worker")
         each.add_argument(
             "--patience", type=float, default=3600.0, metavar="S", help="seconds to wait for an unreachable database (3600)"

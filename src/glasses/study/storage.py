@@ -31,7 +31,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
-from glasses.optuna.storage import Database
+from glasses.optuna.storage import Database, has_current_tables
 
 _READ_ONLY = ("readonly", "read-only")
 _REMEDY = "restore a copy of it, or give storage another address"
@@ -62,8 +62,10 @@ def open_storage(address: str, *, writing: bool, patience: float) -> PatientStor
             if url.database is not None and _is_sqlite(url):
                 if not writing and not Path(url.database).exists():
                     raise NothingYetError(f"There is no database {shown} yet: nothing has been evaluated.")
-                _check_file(Path(url.database), shown, writing)
-            return PatientStorage(url, writing=writing, patience=patience)
+                current = _check_file(Path(url.database), shown, writing)
+            else:
+                current = False
+            return PatientStorage(url, current=current, writing=writing, patience=patience)
         except (DatabaseError, StorageInternalError, sqlite3.Error) as error:
             racing = any(word in str(error).lower() for word in ("already exists", "locked", "unique", "duplicate"))
             if racing and attempt < 19:  # other workers make the same tables at this moment
@@ -89,14 +91,14 @@ def _shown(url: URL) -> str:
     return f"sqlite:///{url.database}" if _is_sqlite(url) else url.render_as_string(hide_password=True)
 
 
-def _check_file(path: Path, shown: str, writing: bool) -> None:
-    """Refuse a SQLite file that is damaged, or that cannot be written although it must be.
+def _check_file(path: Path, shown: str, writing: bool) -> bool:
+    """Refuse a SQLite file that is damaged, or that cannot be written although it must be; whether its tables are current.
 
     A damaged index hides rows without any error: a study that is there would not be found, and begun anew. To be written, its
     folder must be writable as well: SQLite keeps a journal beside the file.
     """
     if not path.exists():
-        return
+        return False
     with closing(sqlite3.connect(path, timeout=5.0, isolation_level=None)) as database:
         found = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
@@ -114,12 +116,13 @@ def _check_file(path: Path, shown: str, writing: bool) -> None:
                 raise UnreachableError(
                     f"The database {shown} cannot be written ({error}): allow writing to the file and to its folder."
                 ) from None
+        return has_current_tables(database)
 
 
 class PatientStorage(Database):
     """Optuna's storage, whose every access outlasts an outage of up to ``patience`` seconds."""
 
-    def __init__(self, url: URL, *, writing: bool, patience: float) -> None:
+    def __init__(self, url: URL, *, current: bool, writing: bool, patience: float) -> None:
         self.patience = patience
         self.outages = 0  # so far
         self.give_up: Callable[[], bool] | None = None  # asked during a wait: whether to end it
@@ -129,7 +132,7 @@ class PatientStorage(Database):
         settings: dict[str, Any] = {"connect_args": {"timeout": 5.0}} if sqlite else {"pool_pre_ping": True}
         if not sqlite:
             settings["connect_args"] = {"connect_timeout": 5}
-        super().__init__(url.render_as_string(hide_password=False), settings, skip_table_creation=not writing)
+        super().__init__(url.render_as_string(hide_password=False), settings, current=current, writing=writing)
         if sqlite and writing:
             sqlalchemy.event.listen(self.engine, "connect", _no_implicit_transactions)
             sqlalchemy.event.listen(self.engine, "begin", _take_the_write_lock)
