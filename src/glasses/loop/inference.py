@@ -20,7 +20,7 @@ from glasses.search.decision import Problem
 from glasses.search.pending import pending_gain
 from glasses.search.predict import predict
 from glasses.surrogate.feasibility import FailureClassifier, fit_failures, told_failures
-from glasses.surrogate.fit import conditioned
+from glasses.surrogate.fit import LARGEST_FIT, conditioned
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.outputs import Outputs, fitted_outputs
 from glasses.surrogate.posterior import Posterior, grow
@@ -161,9 +161,10 @@ class Inference:
     def _predicting(self, n: int) -> tuple[Outputs, Posterior]:
         """The first n values with the transform and the hyperparameters of an earlier fit: a run makes it anyway, and a
         record that is made at once needs few."""
-        earlier = max(self.space.d + 2, n - n % _BETWEEN_FITS)
+        between = max(_BETWEEN_FITS, n // 50)
+        earlier = max(self.space.d + 2, n - n % between)
         outputs, post = self.once("record", (earlier, self.model), lambda: self._fit(earlier))
-        if earlier == n:
+        if earlier == n or n > LARGEST_FIT:  # a few among hundreds
             return outputs, post
         z = np.round(outputs.forward(np.array(self.ledger.y[:n])), _DIGITS)
         return outputs, conditioned(self.model.kernel, post.hyper, self.space.to_unit(np.array(self.ledger.X[:n])), z)

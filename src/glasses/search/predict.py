@@ -9,7 +9,7 @@ from glasses.runtime.padding import pad_rows
 from glasses.runtime.program import quickly_compiled
 from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import NUGGET, Posterior, marginals
+from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, marginals
 
 _ROWS = 288  # points in one call: the candidates of a decision
 
@@ -22,14 +22,11 @@ def predict(kernel: Kernel, post: Posterior, X: np.ndarray) -> tuple[np.ndarray,
     return mean, sd
 
 
-def mean_at_data(post: Posterior, told: int) -> np.ndarray:
-    """The posterior mean at the observed inputs, without noise at those from ``told`` on (failures).
-
-    y - (noise + nugget) alpha, since (K + noise I) alpha = y - c.
-    """
+def mean_at_data(kernel: Kernel, post: Posterior) -> np.ndarray:
+    """The posterior mean at the observed inputs: the values themselves where they are exact."""
     n = int(post.n)
-    noise = np.where(np.arange(n) < told, float(post.noise), 0.0) + NUGGET * float(post.variance)
-    return np.asarray(post.y)[:n] - noise * np.asarray(post.alpha)[:n]
+    exact = float(post.noise) < NEGLIGIBLE_NOISE
+    return np.asarray(post.y)[:n] if exact else predict(kernel, post, np.asarray(post.X)[:n])[0]
 
 
 def feasible_at(feasibility: Feasibility, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -66,9 +66,9 @@ def propose(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generat
     spread = cover(d, count, rng) if known is None else np.resize(known, (count, d))
     jumps = None if lattice is None else rng.random(near.shape)
     X, n, is_exact = np.asarray(post.X), int(post.n), float(post.noise) < NEGLIGIBLE_NOISE
-    smooth = mean_at_data(post, int(problem.fitted.n))
+    smooth = mean_at_data(kernel, post)
     points = np.concatenate([snap(lattice, spread), moved(lattice, X[int(np.argmin(smooth))], near, jumps)])
-    eta = level = float(np.min(np.asarray(post.y)[:n] if is_exact else smooth))
+    eta = level = float(np.min(smooth))
     pending = problem.pending.reshape(-1, d)
     if len(pending):
         padded = pad_rows(pending, pending_size(len(pending)))

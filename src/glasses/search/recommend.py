@@ -39,7 +39,7 @@ def lowest_mean(
     """
     n, spread = int(post.n), snap(lattice, spread)
     starts = np.concatenate([np.asarray(post.X)[:n], spread])
-    value = np.concatenate([mean_at_data(post, n), predict(kernel, post, spread)[0]])
+    value = np.concatenate([mean_at_data(kernel, post), predict(kernel, post, spread)[0]])
     if feasibility is not None:
         log_p, infeasible = feasible_at(feasibility, spread)
         value[n:] = np.where((log_p > _EVEN) & ~infeasible, value[n:], np.inf)

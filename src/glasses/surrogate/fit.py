@@ -10,8 +10,9 @@ strong evidence. Maximum likelihood has no prior; wide bounds hold in both.
 
 Gradient: dJ/dK = 1/2 ((K + noise I)^-1 - alpha alpha^T) is explicit [eq:trace], so reverse mode never enters the
 factorisation. Large data: with more than ``_SUBSET`` observations the starts compete on a subset (the best values and an
-even spread of the rest), and only the winner is polished, on at most ``LARGEST_FIT`` of them; the posterior has them all.
-Deterministic; no state is carried from one fit to the next. Cost: starts x passes x N^3.
+even spread of the rest), and only the winner is polished, on at most ``LARGEST_FIT`` of them; the posterior has them all
+(``inducing`` says how). With more than ``_MANY_INPUTS`` inputs there are two starts. Deterministic; no state is carried from
+one fit to the next. Cost: starts x passes x N^3.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from glasses.numerics.bfgs import minimize_batch
 from glasses.runtime.padding import data_size, pad_rows
 from glasses.runtime.program import program, quickly_compiled
 from glasses.surrogate.hyperparameters import Exponential, Hyperparameter, Layout, Normal
+from glasses.surrogate.inducing import LARGEST_EXACT, inducing_posterior
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import Hyper, Posterior, observed_covariance, posterior
 
 LARGEST_FIT = 256
 _SUBSET = 128
+_MANY_INPUTS = 40
 _NOISE = Hyperparameter(1e-4, 1.0, Exponential(0.05), start=1e-3)  # standard deviation
 _MEAN = Hyperparameter(-5.0, 5.0, Normal(0.0, 1.0), start=0.0, log=False)
 _SHAPES = ((0.0, 1e-3), (-1.2, 1e-3), (1.2, 1e-3), (0.0, 0.2))  # shift of the lengthscales, noise sd
@@ -168,14 +171,16 @@ def fitted(
 ) -> Posterior:
     """The posterior at the best hyperparameters. ``fixed_noise``: the noise variance, or -1 to learn it."""
     N, d = X.shape
-    data = _padded(X, y, data_size(N))
-    begin, passes = model.starts(d, starts, choice), 60
+    begin, passes = model.starts(d, starts if d <= _MANY_INPUTS else min(starts, 2), choice), 60
     noise = np.asarray(fixed_noise)
     for size in (_SUBSET, LARGEST_FIT):
         if size < N:
             chosen = _subset(y, size)
             free, _ = _fit(*_padded(X[chosen], y[chosen], size), begin, noise, choice, model=model, passes=passes)
-            begin, passes = np.asarray(free)[None], 15
+            begin, passes = np.asarray(free)[None], 15 if d <= _MANY_INPUTS else 8
+    if N > LARGEST_EXACT:
+        return inducing_posterior(model.kernel, _hyper_at(begin[0], noise, choice, model=model, d=d), X, y)
+    data = _padded(X, y, data_size(N))
     if N > LARGEST_FIT:
         return _condition_at(*data, begin[0], noise, choice, model=model)
     return _fit(*data, begin, noise, choice, model=model, passes=passes)[1]
@@ -183,6 +188,8 @@ def fitted(
 
 def conditioned(kernel: Kernel, hyper: Hyper, X: np.ndarray, y: np.ndarray) -> Posterior:
     """The posterior at given hyperparameters."""
+    if len(X) > LARGEST_EXACT:
+        return inducing_posterior(kernel, hyper, X, y)
     return _condition(*_padded(X, y, data_size(len(X))), hyper, kernel=kernel)
 
 
@@ -259,6 +266,11 @@ def _condition_at(
     model: FreeModel,
 ) -> Posterior:
     return posterior(model.kernel, model.hyper(free, X.shape[1], fixed_noise, choice), X, y, count)
+
+
+@quickly_compiled
+def _hyper_at(free: jax.Array, fixed_noise: jax.Array, choice: jax.Array | None, *, model: FreeModel, d: int) -> Hyper:
+    return model.hyper(free, d, fixed_noise, choice)
 
 
 @quickly_compiled

@@ -109,8 +109,10 @@ def condition(kernel: Kernel, post: Posterior, x: jax.Array, y: jax.Array) -> Po
     pivot = jnp.sqrt(jnp.maximum(variance[0] + post.noise, post.nugget))
     L = post.L.at[row_index].set(jnp.where(post.observed, row[:, 0], 0.0))
     L = L.at[row_index, row_index].set(pivot)
-    X, ys, count = post.X.at[row_index].set(x), post.y.at[row_index].set(y), row_index + 1
-    return post._replace(X=X, y=ys, n=count, L=L, alpha=_weights(L, ys, count, post.hyper))
+    half = (post.L.T @ post.alpha).at[row_index].set((y - mean(kernel, post, x[None])[0]) / pivot)  # L^-1 (y - c)
+    alpha = solve_triangular(L.T, half, lower=False)
+    X, ys = post.X.at[row_index].set(x), post.y.at[row_index].set(y)
+    return post._replace(X=X, y=ys, n=row_index + 1, L=L, alpha=alpha)
 
 
 def mean(kernel: Kernel, post: Posterior, A: jax.Array) -> jax.Array:
