@@ -4,7 +4,7 @@ Everything a decision compares is computed once here; oracles and losses only ga
 
 | name | symbol | shape | |
 |---|---|---|---|
-| mu, cov | mu(U), k'(U, U) | (U,), (U, U) | posterior of the latent f; the last P rows are the pending evaluations |
+| mu, var, cov | mu(U), k'(U, U) | (U,), (U,), (U, U) | posterior of f; the last P rows are the pending evaluations |
 | active | | (U,) | False on the padding of the pending points |
 | eta | eta | () | the incumbent: best value so far |
 | lipschitz, lowest | L, M | () | steepest slope of mu over U (with a floor), smallest mean there: for local penalisation |
@@ -88,6 +88,7 @@ class CandidateSet(NamedTuple):
     """See the tables above."""
 
     mu: jax.Array
+    var: jax.Array
     cov: jax.Array
     active: jax.Array
     eta: jax.Array
@@ -213,6 +214,7 @@ def build_candidates(
     fine, everywhere = resolution(lattice), jnp.ones(U, bool)
     return CandidateSet(
         mu=mu,
+        var=jnp.diagonal(cov),
         cov=cov,
         active=active,
         eta=eta,

@@ -95,7 +95,7 @@ def decide(candidates: CandidateSet | None, eta: Any, *rounds: Valued) -> Decisi
     mean, sd, points = every.mean[best : best + 1], every.sd[best : best + 1], np.zeros((0, every.x.shape[1]))
     if candidates is not None:
         mean = np.append(mean, np.asarray(candidates.mu)[steps])
-        sd = np.append(sd, np.sqrt(np.diagonal(np.asarray(candidates.cov)))[steps])
+        sd = np.append(sd, np.sqrt(np.asarray(candidates.var)[steps]))
         points = np.asarray(candidates.points)[steps]
     return Decision(every.x[best], float(every.value[best]), float(eta), points, mean, sd)
 

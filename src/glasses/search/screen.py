@@ -95,6 +95,7 @@ def _after_pending(candidates: CandidateSet, eta: jax.Array) -> CandidateSet:
     failures, costs = candidates.failures, candidates.costs
     return candidates._replace(
         mu=candidates.mu[:C],
+        var=jnp.diagonal(cov)[:C],
         cov=cov[:C, :C],
         active=candidates.active[:C],
         eta=eta,
