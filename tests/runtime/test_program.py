@@ -208,10 +208,10 @@ class Lowered:
 
 def test_an_option_that_xla_does_not_know_is_left_out():
     new = Lowered("xla_cpu_use_fusion_emitters")
-    assert module._compiled(new, jax.devices("cpu")[0]) == "compiled"
+    assert module._compiled(new, jax.devices("cpu")[0], False) == "compiled"
     assert new.options == {name: value for name, value in module._ON_CPU.items() if name != new.unknown}
     with pytest.raises(jax.errors.JaxRuntimeError, match="out of memory"):
-        module._compiled(Lowered("all"), jax.devices("cpu")[0])
+        module._compiled(Lowered("all"), jax.devices("cpu")[0], False)
 
 
 MANY_DEVICES = """

@@ -87,7 +87,7 @@ def test_failures_are_no_data_for_the_hyperparameters():
         inference = optimizer._planner.inference
         problem = inference.problem()
         lengthscale = np.asarray(problem.samples.hyper.theta["lengthscale"])
-        return lengthscale, inference.record(), problem.samples.n
+        return lengthscale, inference.record(4), problem.samples.n
 
     plain, failed = after(0), after(4)
     np.testing.assert_array_equal(plain[0], failed[0])

@@ -66,7 +66,7 @@ def test_binoculars_takes_the_best_point_of_the_best_batch():
     found = _best_of_batch(candidates, np.asarray(BATCH), kernel=model.kernel)
 
     def worth(points):
-        mu, S = joint(model.kernel, candidates.post, points)
+        mu, S = joint(model.kernel, candidates.origin.post, points)
         return float(expected_min(np.asarray(mu), np.asarray(S), float(candidates.eta)).gain)
 
     points = np.asarray(candidates.points)

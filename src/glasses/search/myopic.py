@@ -27,7 +27,8 @@ _PASSES = 30
 
 def best_myopic(candidates: CandidateSet, problem: Problem, kernel: Kernel, loss: Loss, *, count: int) -> Valued:
     """The ``count`` polished points first, then all candidates; what the remaining budget does not afford has no value."""
-    C, points = candidates.n_candidates, np.asarray(candidates.candidates)
+    C = candidates.n_candidates
+    points = np.asarray(candidates.points)[:C]
     mu, var = np.asarray(candidates.mu)[:C], np.asarray(candidates.var)[:C]
     found, excluded = (np.asarray(a) for a in _values(candidates.alone(), loss=loss))
     value = np.where(excluded | np.isnan(found), -np.inf, _with_known(loss, candidates, found, mu, var))

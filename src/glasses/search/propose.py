@@ -31,7 +31,7 @@ from glasses.space.lattice import Lattice, resolution
 from glasses.space.snapping import moved, repeats, snap
 from glasses.surrogate.feasibility import Feasibility, nothing_failed
 from glasses.surrogate.kernels import Kernel
-from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, condition, marginals, mean
+from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, NUGGET, Posterior, condition, marginals, mean
 
 _SEPARATION = 0.05  # starts of a polish are at least this far apart (largest coordinate)
 _SAME_CHOICE = 1e-5  # values of a choice lie at least 1e-4 apart
@@ -66,6 +66,7 @@ def propose(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generat
     spread = cover(d, count, rng) if known is None else np.resize(known, (count, d))
     jumps = None if lattice is None else rng.random(near.shape)
     X, n, is_exact = np.asarray(post.X), int(post.n), float(post.noise) < NEGLIGIBLE_NOISE
+    floor = np.asarray(post.noise), NUGGET * np.asarray(post.variance)
     smooth = mean_at_data(kernel, post)
     points = np.concatenate([snap(lattice, spread), moved(lattice, X[int(np.argmin(smooth))], near, jumps)])
     eta = level = float(np.min(smooth))
@@ -80,7 +81,7 @@ def propose(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generat
         if lattice is not None:
             with np.errstate(divide="ignore"):
                 gain = np.log(np.maximum(level - mu, 0.0))
-            value = np.where(is_known(sd**2, np.asarray(post.noise), np.asarray(post.nugget)), gain, value)
+            value = np.where(is_known(sd**2, *floor), gain, value)
         if problem.feasibility is None:
             return value
         log_p, infeasible = feasible_at(problem.feasibility, X)

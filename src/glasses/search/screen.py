@@ -33,7 +33,7 @@ def screen(candidates: CandidateSet, n: int, *, size: int, count: int) -> np.nda
     """(count, d): a third by EI, the common plan itself, the rest by their value under the common plan."""
     origin = candidates.origin
     assert origin is not None
-    points, third = np.asarray(candidates.candidates), max(1, count // 3)
+    points, third = np.asarray(candidates.points)[: candidates.n_candidates], max(1, count // 3)
     found = _survey(candidates._replace(samples=None).alone(), np.asarray(n), size=size)
     log_ei, value, plan = (np.asarray(a) for a in found)
     excluded = np.isneginf(log_ei)

@@ -332,11 +332,9 @@ def _sums(
 def _sums_by_row(
     kernel: Stationary | None, A: jax.Array, B: jax.Array, lengthscale: jax.Array, choice: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
-    """``_sums``, one row of A after the other, all inputs at once.
+    """``_sums``, one row of A after the other, all inputs at once; the derivative is a loop of its own.
 
-    A sum over the inputs that is written out makes a program grow with their number: for twenty of them its compilation took
-    five times as long as for two. The derivative is a loop of its own and keeps nothing of this one: for fifty inputs it is
-    five times as fast as the derivative of the sum.
+    A sum over the inputs that is written out makes a program grow with their number, and its derivative even more.
     """
 
     def row(a: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -357,8 +355,7 @@ def _sums_backward(kernel: Stationary | None, kept: Any, slopes: tuple[Any, Any]
     A, B, lengthscale, choice, still = kept
     n, m, d = A.shape[0], B.shape[0], A.shape[1]
     by_sum, by_each = (jnp.zeros((n, m)) if isinstance(each, SymbolicZero) else each for each in slopes)
-    use_each = kernel is not None and not isinstance(slopes[1], SymbolicZero)
-    scale = lengthscale[:, None]
+    use_each, scale = kernel is not None and not isinstance(slopes[1], SymbolicZero), lengthscale[:, None]
 
     def row(given: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         """The derivative by the lengthscales, up to their powers, and the pull between this row and those of B, (d, m)."""
@@ -366,12 +363,10 @@ def _sums_backward(kernel: Stationary | None, kept: Any, slopes: tuple[Any, Any]
         apart = _difference(a, B, choice)
         r2 = (apart / scale) ** 2
         slope = jnp.broadcast_to(by_sum, r2.shape)
-        if use_each:
-            assert kernel is not None
+        if use_each and kernel is not None:
             slope = slope + by_each * jax.jvp(kernel.correlation, (r2,), (jnp.ones_like(r2),))[1]
         return jnp.sum(slope * r2, axis=1), slope * apart
 
-    zero = jnp.zeros((d, m))
     if still == ():
         by_length = jnp.sum(_each_row(lambda given: row(given)[0], (A, by_sum, by_each)), axis=0)
         by_A, by_B = jnp.zeros(A.shape), jnp.zeros(B.shape)
@@ -382,7 +377,7 @@ def _sums_backward(kernel: Stationary | None, kept: Any, slopes: tuple[Any, Any]
             move = move if choice is None else jnp.where(choice[:, None], 0.0, move)
             return total + move, (by_length, jnp.sum(move, axis=1))
 
-        total, (each, by_A) = jax.lax.scan(pull, zero, (A, by_sum, by_each))
+        total, (each, by_A) = jax.lax.scan(pull, jnp.zeros((d, m)), (A, by_sum, by_each))
         by_length = jnp.sum(each, axis=0)
         by_A, by_B = 2.0 / lengthscale**2 * by_A, (-2.0 / scale**2 * total).T
     no = None if choice is None else np.zeros(choice.shape, jax.dtypes.float0)
@@ -394,9 +389,8 @@ _sums_by_row.defvjp(_sums_forward, _sums_backward, symbolic_zeros=True)
 
 def _each_row(f: Callable[[Any], Any], rows: Any) -> Any:
     """f of each row, stacked; without a loop where there is one."""
-    if jax.tree.leaves(rows)[0].shape[0] > 1:
-        return jax.lax.map(f, rows)
-    return jax.tree.map(lambda a: a[None], f(jax.tree.map(lambda a: a[0], rows)))
+    alone = jax.tree.leaves(rows)[0].shape[0] == 1
+    return jax.tree.map(lambda a: a[None], f(jax.tree.map(lambda a: a[0], rows))) if alone else jax.lax.map(f, rows)
 
 
 def _difference(a: jax.Array, B: jax.Array, choice: jax.Array | None) -> jax.Array:
