@@ -19,8 +19,8 @@ from benchmarks.setting import ONE_THREAD
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "benchmarks.json"
-CPU_SECONDS = ("decisions", "expectation", "growth")  # with one thread; the others in wall seconds or bytes
-SECTIONS = ("decisions", "first", "memory", "expectation", "growth", "study")
+CPU_SECONDS = ("decisions", "expectation", "growth", "large")  # with one thread; the others in wall seconds or bytes
+SECTIONS = ("decisions", "waiting", "large", "first", "memory", "expectation", "growth", "study")
 
 
 def run(section, **environment):
@@ -32,11 +32,15 @@ def run(section, **environment):
 def measure(section):
     if section in CPU_SECONDS:
         return run(section, **ONE_THREAD)
-    if section != "first":
-        return run(section)
+    if section == "waiting":
+        return {d: _cold_and_warm(section, INPUTS=d) for d in ("2", "6", "20")}
+    return run(section) if section != "first" else _cold_and_warm(section)
+
+
+def _cold_and_warm(section, **environment):
     with tempfile.TemporaryDirectory() as cache:
-        cold = run("first", GLASSES_CACHE_DIR=cache)
-        return {"cold": cold, "warm": min(run("first", GLASSES_CACHE_DIR=cache) for _ in range(3))}
+        cold, *warm = (run(section, GLASSES_CACHE_DIR=cache, **environment) for _ in range(3))
+    return {"cold": cold, "warm": warm[-1]}
 
 
 def main():

@@ -1,6 +1,7 @@
 """The measurements. Each prints JSON; ``__main__`` runs each in a process of its own."""
 
 import json
+import os
 import resource
 import sys
 import time
@@ -95,6 +96,40 @@ def first():
     X, y = data(10, 2, 0)
     decide(None, X, y, 20, 0)
     return time.perf_counter() - start
+
+
+def waiting(evaluations=30):
+    """A whole run in this new process, an objective that takes no time: CPU seconds of all and of the first decision of the
+    model, wall seconds of the longest later one. ``INPUTS``: how many there are."""
+    import numpy as np
+
+    start = time.process_time()
+    import glasses
+
+    d = int(os.environ["INPUTS"])
+    optimizer = glasses.Optimizer([(0.0, 1.0)] * d, budget=evaluations, seed=1)
+    wall, cpu = [], []
+    for _ in range(evaluations):
+        clock, used = time.perf_counter(), time.process_time()
+        x = optimizer.ask()
+        wall.append(time.perf_counter() - clock)
+        cpu.append(time.process_time() - used)
+        optimizer.tell(x, float(np.sum((x - 0.3) ** 2) + np.sin(5 * x[0])))
+    optimizer.result()
+    n = optimizer.n_initial
+    return {"first": cpu[n], "longest later": max(wall[n + 1 :]), "all": time.process_time() - start}
+
+
+def large():
+    """CPU seconds of one warm default decision, told everything at once, and the peak of resident memory so far in GiB."""
+    found = {}
+    for n, d in ((100, 2), (1000, 2), (5000, 2), (200, 20), (200, 50), (200, 100), (5000, 20)):
+        decide(None, *data(n, d, 0), 22, 0)
+        seconds = [cpu_seconds(partial(decide, None, *data(n, d, s), 22, s)) for s in (1, 2, 3)]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        found[f"{n} observations, {d} parameters"] = [sorted(seconds)[1], peak]
+        print(n, d, seconds, peak, file=sys.stderr, flush=True)
+    return found
 
 
 def memory():
