@@ -70,8 +70,8 @@ def _waiting(found: dict) -> str:
 def _large(found: dict) -> str:
     rows = [[name, f"{seconds:.2f}", f"{peak:.2f}"] for name, (seconds, peak) in found.items()]
     return (
-        "## Large problems\n\nOne default decision, told everything at once, warm. Beyond 1,024 observations the posterior goes "
-        "through inducing points.\n\n" + _table(["", "CPU seconds", "peak memory so far, GiB"], rows)
+        "## Large problems\n\nOne default decision, told everything at once, warm. Beyond 1,024 observations the posterior "
+        "goes through inducing points.\n\n" + _table(["", "CPU seconds", "peak memory so far, GiB"], rows)
     )
 
 
