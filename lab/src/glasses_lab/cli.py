@@ -6,6 +6,7 @@ Errors and exit statuses are those of ``glasses`` (``glasses.cli.run_command``).
 from __future__ import annotations
 
 import argparse
+import os
 import math
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ EXAMPLES = """examples:
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse and run."""
+    os.environ.setdefault("GLASSES_COMPILE_AHEAD", "off")  # a thread beside a run would count in its CPU seconds
     return run_command("glasses-lab", _parser().parse_args(arguments), install="glasses-lab")
 
 
