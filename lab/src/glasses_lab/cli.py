@@ -6,8 +6,8 @@ Errors and exit statuses are those of ``glasses`` (``glasses.cli.run_command``).
 from __future__ import annotations
 
 import argparse
-import os
 import math
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
