@@ -11,7 +11,7 @@ never a point already observed or pending unless the noise makes a repetition wo
 
 Where the model is trusted in part only (``loop.trust``), the best point by expected loss is valued with the rest: a plan is
 followed where it promises more than that point. Nothing is polished then: the maxima of EI are among the candidates, EI is the
-larger part of such a value, and on 216 pairs of runs polishing brought nothing (docs/benchmarks.md).
+larger part of such a value, and on 216 pairs of runs on COCO polishing brought nothing (.05 +- .03 decades worse).
 
 Deterministic given the candidate set. What depends on the data (``propose``, ``look``) and what values points (``screen``,
 ``value``, the slope of ``polish``) are separate programs: the latter are compiled once per loss and horizon size, whatever the
