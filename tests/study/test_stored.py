@@ -89,6 +89,19 @@ def test_an_evaluation_given_back_is_done_again(open_study):
     assert stored.claim() is None
 
 
+def test_nobody_is_given_the_point_of_a_lost_evaluation_before_it_is_queued_again(open_study, monkeypatch):
+    """Between the two steps of ``give_back`` another worker decides: the initial design has that point next."""
+    stored, other = open_study(4), open_study(4)
+    trial, params = begin(stored)
+    between = []
+    add = stored.storage.add
+    monkeypatch.setattr(stored.storage, "add", lambda template: between.append(begin(other)[1]) or add(template))
+    stored.give_back(trial)
+    assert len(between) == 1
+    assert between[0] != params
+    assert begin(stored)[1] == params
+
+
 def test_a_late_result_ends_the_repetition_that_waits(open_study):
     """A worker taken for dead comes back with its result before anybody has begun the repetition."""
     stored = open_study(2)

@@ -5,7 +5,8 @@
                value is taken as no better than the best completed one. Optuna's TPE, too, ranks pruned trials behind completed
                ones. Without intermediate values it costs budget and says nothing about the objective, but its point is taken:
                it stays pending
-    FAIL       a failed evaluation: the search keeps away from its surroundings. A lost one is ignored
+    FAIL       a failed evaluation: the search keeps away from its surroundings. A lost one is ignored, but pending until its
+               repetition is stored, so that nobody else is given its point meanwhile
     RUNNING    pending, until it is stale
     WAITING    pending, if its parameters are known already
 
@@ -78,7 +79,7 @@ def evidence(
         completed.append(trial.state == TrialState.COMPLETE)
     best = min((v for v, done in zip(values, completed, strict=True) if done and v is not None), default=-math.inf)
     values = [v if done or v is None else max(v, best) for v, done in zip(values, completed, strict=True)]
-    running = _running_points(trials, distributions, is_stale)[-MAX_PENDING:]
+    running = _running_points(trials, distributions, replaced, is_stale)[-MAX_PENDING:]
     taken = taken[max(0, len(taken) + len(running) - MAX_PENDING) :]
     spent += len(running) + max(0, failures - free_failures)
     return Evidence(points, values, taken + running, spent)
@@ -92,14 +93,18 @@ def _value(trial: FrozenTrial) -> float | None:
 
 
 def _running_points(
-    trials: Iterable[FrozenTrial], distributions: Mapping[str, BaseDistribution], is_stale: Callable[[FrozenTrial], bool]
+    trials: Iterable[FrozenTrial],
+    distributions: Mapping[str, BaseDistribution],
+    replaced: set[int],
+    is_stale: Callable[[FrozenTrial], bool],
 ) -> list[dict[str, Any]]:
-    """The points of the trials that are running and not stale, or queued."""
+    """The points of the trials that are running and not stale, queued, or lost and about to be queued again."""
     points = []
     for trial in trials:
-        if trial.state in (TrialState.RUNNING, TrialState.WAITING) and not is_stale(trial):
+        lost = is_lost(trial) and trial.number not in replaced
+        if lost or (trial.state in (TrialState.RUNNING, TrialState.WAITING) and not is_stale(trial)):
             params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-            point = internal(params, distributions) or trial.system_attrs.get(POINT, {})
+            point = internal(params, distributions) or ({} if lost else trial.system_attrs.get(POINT, {}))
             if is_point(point, distributions):
                 points.append(external(point, distributions))
     return points
