@@ -43,6 +43,27 @@ def test_nothing_is_lower_than_the_minimum(name):
     assert lowest_found(problem) >= problem.minimum - 1e-9 * scale
 
 
+@pytest.mark.parametrize(("name", "d"), [("Branin", 20), ("shekel-5", 50), ("Ackley-5-shifted", 100)])
+def test_an_embedded_function_depends_on_a_turn_of_its_parameters(name, d):
+    """[eq:embedding]: the minimum is where it is said to be, other directions change nothing, and the seed turns it."""
+    inner, problem = problems.get(name), problems.get(f"{name}-in-{d}", seed=3)
+    assert (problem.d, problem.name, problem.minimum) == (d, f"{name}-in-{d}", inner.minimum)
+    assert np.all(np.abs(problem.minimizers) <= 1)
+    for v in problem.minimizers:
+        assert problem.true(v) == pytest.approx(inner.minimum, abs=1e-6)
+    rng = np.random.default_rng(0)
+    slopes = np.array([_slope(problem.true, v) for v in rng.uniform(-0.1, 0.1, (3 * inner.d, d))])
+    assert np.linalg.matrix_rank(slopes, tol=1e-4 * np.linalg.norm(slopes, 2)) == inner.d
+    v = rng.uniform(-1, 1, d)
+    assert problem.true(v) == problems.get(f"{name}-in-{d}", seed=3).true(v) != problems.get(f"{name}-in-{d}", seed=4).true(v)
+    with pytest.raises(ValueError, match=r"fits into no fewer, got 1: give at least"):
+        problems.embedded(inner, 1, seed=0)
+
+
+def _slope(f, x, h=1e-5):
+    return np.array([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(x.size)])
+
+
 def test_known_values():
     """Values from the literature at other places than the minimum."""
     assert problems.get("Branin").true([0, 0]) == pytest.approx(55.602113, abs=1e-6)

@@ -17,7 +17,19 @@ from glasses.cli import run_command
 if TYPE_CHECKING:
     from glasses_lab.campaign.suite import Suite, Task
 
-SUITES = ("fair", "nine", "samples", "protocol", "development", "bbob", "bbob-10", "bbob-last", "tuning", "laboratory")
+SUITES = (
+    "fair",
+    "nine",
+    "samples",
+    "protocol",
+    "development",
+    "bbob",
+    "bbob-10",
+    "bbob-last",
+    "many-parameters",
+    "tuning",
+    "laboratory",
+)
 EXAMPLES = """examples:
   glasses-lab problems                           the test problems
   glasses-lab campaign run my-suite.toml         your own comparison, resumable

@@ -105,7 +105,7 @@ def test_files_that_are_no_suites(tmp_path):
 
 
 def test_the_suites_of_the_library():
-    elsewhere = ["bbob", "bbob-10", "bbob-last", "bbob-peers", "laboratory", "tuning"]
+    elsewhere = ["bbob", "bbob-10", "bbob-last", "bbob-peers", "laboratory", "many-parameters", "tuning"]
     assert suites() == sorted(["development", "fair", "forecasts", "nine", "protocol", "samples", *elsewhere])
     fair = read_suite("fair").tasks
     rows = {task.problem.removesuffix("-shifted") for task in fair}
@@ -143,6 +143,7 @@ def test_the_suites_from_elsewhere():
     assert {(task.initial, task.evaluations) for task in bbob.tasks} == {(5, 20), (5, 30), (5, 50)}
     assert {task.problem[-2:] for task in last.tasks} == {"i4", "i5"}
     assert {task.evaluations for task in read_suite("bbob-10").tasks} == {100}
+    assert {get(task.problem).d for task in read_suite("many-parameters").tasks} == {20, 40, 50}
     assert {task.problem for task in read_suite("tuning").tasks} == set(TUNING)
     assert {task.problem for task in read_suite("laboratory").tasks} == set(LABORATORY)
     for name in ("bbob", "bbob-10", "bbob-last", "tuning", "laboratory"):

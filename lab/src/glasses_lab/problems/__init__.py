@@ -1,7 +1,7 @@
 """Test problems with their boxes and minima: ``get("Branin")``, ``names()``, and the wrappers."""
 
 from glasses_lab.problems.functions import NINE, PAPER, get, names
-from glasses_lab.problems.problem import Counter, Point, Problem, counted, mixed, negated, noisy, shifted
+from glasses_lab.problems.problem import Counter, Point, Problem, counted, embedded, mixed, negated, noisy, shifted
 
 __all__ = [
     "NINE",
@@ -10,6 +10,7 @@ __all__ = [
     "Point",
     "Problem",
     "counted",
+    "embedded",
     "get",
     "mixed",
     "names",

@@ -20,7 +20,7 @@ from glasses.configuration.unknown import unknown
 from glasses_lab.problems.bbob import bbob_by_name
 from glasses_lab.problems.gp_draw import draw_by_name
 from glasses_lab.problems.laboratory import LABORATORY, laboratory_by_name
-from glasses_lab.problems.problem import Function, Problem, shifted
+from glasses_lab.problems.problem import Function, Problem, embedded, shifted
 from glasses_lab.problems.tuning import TUNING, tuning_by_name
 
 
@@ -151,22 +151,34 @@ NINE = ["eggholder", "dropwave", "shubert", "rastrigin-4", "ackley-2", "ackley-5
 
 def names() -> list[str]:
     """Every fixed name, and the families: dimension q, lengthscale l; of BBOB function f and instance k."""
-    return [*_FIXED, *(f"{family}-q" for family in _FAMILIES), "GP-SE-q-l", "GP-M52-q-l", "BBOB-f-dq-ik", *TUNING, *LABORATORY]
+    return [
+        *_FIXED,
+        *(f"{family}-q" for family in _FAMILIES),
+        "GP-SE-q-l",
+        "GP-M52-q-l",
+        "BBOB-f-dq-ik",
+        "Branin-in-q",
+        *TUNING,
+        *LABORATORY,
+    ]
 
 
 def get(name: str, *, seed: int = 0) -> Problem:
     """The problem of that name. ``Ackley-5`` is Ackley's function in 5 dimensions.
 
-    ``GP-SE-2-0.1`` is a draw from a Gaussian process in 2 dimensions with lengthscale 0.1; ``seed`` says which draw, and
-    matters to nothing else. ``Ackley-5-shifted`` has its box moved so that the optimum is not at the centre. ``BBOB-7-d5-i2``
-    is function 7 of COCO's suite in 5 dimensions, instance 2. ``tune-svm-digits-error`` is a real model to be
-    tuned, ``lab-alkox`` a table of experiments made smooth.
+    ``GP-SE-2-0.1`` is a draw from a Gaussian process in 2 dimensions with lengthscale 0.1, ``Branin-in-20`` Branin's function
+    of a random turn of 20 parameters; ``seed`` says which draw or turn, and matters to nothing else. ``Ackley-5-shifted`` has
+    its box moved so that the optimum is not at the centre. ``BBOB-7-d5-i2`` is function 7 of COCO's suite in 5 dimensions,
+    instance 2. ``tune-svm-digits-error`` is a real model to be tuned, ``lab-alkox`` a table of experiments made smooth.
     """
     if name.endswith("-shifted"):
         base = get(name.removesuffix("-shifted"), seed=seed)
         if not base.optimum_at_centre:
             raise ValueError(f"{base.name} has no optimum at the centre of its box: use it as it is, or shifted(...) yourself.")
         return replace(shifted(base), name=name)
+    inside = re.fullmatch(r"(.+)-in-([1-9]\d{0,3})", name)
+    if inside:
+        return replace(embedded(get(inside[1], seed=seed), int(inside[2]), seed=seed), name=name)
     if name in _FIXED:
         return _FIXED[name](name)
     family = re.fullmatch(r"(.+)-([1-9]\d{0,2})", name)

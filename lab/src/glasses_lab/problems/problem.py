@@ -130,6 +130,35 @@ def shifted(problem: Problem, by: Sequence[float] | None = None) -> Problem:
     return replace(problem, bounds=tuple(zip(low.tolist(), high.tolist(), strict=True)))
 
 
+def embedded(problem: Problem, d: int, *, seed: int) -> Problem:
+    """The problem as a function of d parameters in [-1, 1], of which only a random turn of as many as it has matters.
+
+        g(v) = f(1/2 + A v / 2 in the unit cube of f, clipped to it),   A A' = I                        [eq:embedding]
+
+    As in Wang et al. (2016), but for A with orthonormal rows, which keeps the minimisers inside: v = A' (2 u - 1) for u one of
+    f's. Turns for which that leaves the box are drawn again.
+    """
+    if problem.parameters is not None:
+        raise ValueError(f"{problem.name} has parameters and no box that could be turned: use it as it is.")
+    if d < problem.d:
+        raise ValueError(f"{problem.name} has {problem.d} inputs and fits into no fewer, got {d}: give at least {problem.d}.")
+    rng = np.random.default_rng([seed, d, 0x656D6265])
+    best = 2 * problem.to_unit(problem.minimizers) - 1
+    for _ in range(1000):
+        A = np.linalg.qr(rng.standard_normal((d, problem.d)))[0].T
+        minimizers = best @ A
+        inside = np.all(np.abs(minimizers) <= 1, axis=1)
+        if inside.any():
+            break
+    else:
+        raise ValueError(f"No turn of {problem.name} in {d} dimensions keeps a minimiser in the box: give more dimensions.")
+
+    def function(v: np.ndarray) -> float:
+        return problem.function(problem.from_unit(np.clip(0.5 + A @ v / 2, 0, 1)))
+
+    return replace(problem, function=function, bounds=((-1.0, 1.0),) * d, minimizers=minimizers[inside])
+
+
 def negated(problem: Problem) -> Problem:
     """-f, for checking a maximiser. Its minimum is not known and set to nan, with no minimisers."""
     inner = problem.function
