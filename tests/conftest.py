@@ -1,10 +1,15 @@
-"""Shared set-up: float64 for the pure functions, a project-local cache of compiled programs, and small problems."""
+"""Shared set-up: float64 for the pure functions, project-local caches of what is compiled, and a generator."""
 
 import os
 from pathlib import Path
 
 os.environ.setdefault("GLASSES_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "programs"))
 os.environ.setdefault("GLASSES_COMPILE_AHEAD", "off")  # tests of it turn it on
+
+# What tests call without a program is compiled quickly and kept; programs have options and a cache of their own.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 
 import jax
 import numpy as np

@@ -138,7 +138,8 @@ def test_gradient_against_finite_differences(loss, pending):
     def value(x):
         return loss.acquisition_value(candidates, query_point(kernel, candidates, x), steps, left)
 
-    gradient = jax.jit(jax.grad(value))(x)
+    level = {"xla_backend_optimization_level": 1}  # at 0, which no program has, XLA makes NaN of gradients of QMC
+    gradient = jax.jit(jax.grad(value), compiler_options=level)(x)
     finite = [float(value(x + 1e-6 * e) - value(x - 1e-6 * e)) / 2e-6 for e in jnp.eye(2)]
     loose = isinstance(getattr(loss, "expectation", None), EP)  # EP's derivative is the true one, not that of its own error
     np.testing.assert_allclose(gradient, finite, rtol=0.1 if loose else 1e-4, atol=2e-2 if loose else 1e-5)

@@ -40,7 +40,7 @@ def test_trust_is_its_formula():
 
 
 def test_the_record_is_what_an_earlier_fit_predicted():
-    """Against a model fitted to the earlier values, up to the last multiple of five, and given those in between."""
+    """[eq:innovation], against a model fitted to the values up to the last multiple of five and given those in between."""
     optimizer = played(smooth, 13, loss=ExpectedLoss())
     record = optimizer._planner.inference.record(4)
     X, y = np.array(optimizer.record().x_iters), np.array(optimizer.values)

@@ -27,19 +27,19 @@ def test_what_is_begun_is_done_once_and_waited_for(ahead):
     done, go = [], threading.Event()
     for _ in range(3):
         ahead.begin("key", lambda: go.wait(10) and done.append(threading.current_thread().name))
-    ahead.wait("key", 0.01)
+    ahead.wait(["key"], 0.01)
     assert done == []
     go.set()
-    ahead.wait("key", 10)
+    ahead.wait(["key"], 10)
     assert done == ["glasses-compile-ahead"]
-    ahead.wait("never begun", 10)
+    ahead.wait(["never begun"], 10)
 
 
 def test_a_rehearsal_that_fails_is_forgotten_and_the_next_one_made(ahead, capfd):
     done = []
     ahead.begin("bad", lambda: 1 / 0)
     ahead.begin("good", lambda: done.append(1))
-    ahead.wait("good", 10)
+    ahead.wait(["good"], 10)
     assert done == [1]
     assert capfd.readouterr() == ("", "")
 

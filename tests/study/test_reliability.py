@@ -24,8 +24,11 @@ from glasses.study.storage import NothingYetError
 from glasses.study.stored import StoredStudy
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    ["glasses.study.worker", "glasses.study.stored", "glasses.study.file", "sqlalchemy.dialects.sqlite"]
+FORKS.set_forkserver_preload(  # JAX may be imported before a fork, but not used
+    [
+        *("glasses.study.worker", "glasses.study.stored", "glasses.study.file", "sqlalchemy.dialects.sqlite"),
+        *("glasses.optuna.sampler", "glasses.loop.optimizer", "scipy.linalg.cython_blas", "scipy.linalg.cython_lapack"),
+    ]
 )
 
 

@@ -134,40 +134,53 @@ class Inference:
 
     def _error(self, i: int) -> float:
         """z of value number i, counted from 0."""
-        X, y = self.space.to_unit(np.array(self.ledger.X[: i + 1])), np.array(self.ledger.y[: i + 1])
-        choice = b"" if self.space.choice is None else np.asarray(self.space.choice).tobytes()
-        key = self.model, hashlib.sha256(X.tobytes() + y.tobytes() + choice).digest()
+        key = self._key_of_error(i)
         if key not in _ERRORS:
-            outputs, post = self._predicting(i)
-            mu, sd = predict(self.model.kernel, post, X[i:])
-            spread = np.sqrt(sd[0] ** 2 + np.asarray(post.noise))
             if len(_ERRORS) >= _MOST_ERRORS:
                 _ERRORS.clear()
-            _ERRORS[key] = float((outputs.forward(y[i]) - mu[0]) / spread)
+            _ERRORS.update(self._errors_from(i))
         return _ERRORS[key]
 
+    def _key_of_error(self, i: int) -> tuple[GaussianProcess, bytes]:
+        X, y = self.space.to_unit(np.array(self.ledger.X[: i + 1])), np.array(self.ledger.y[: i + 1])
+        choice = b"" if self.space.choice is None else np.asarray(self.space.choice).tobytes()
+        return self.model, hashlib.sha256(X.tobytes() + y.tobytes() + choice).digest()
+
+    def _errors_from(self, i: int) -> dict[tuple[GaussianProcess, bytes], float]:
+        """z of value number i, predicted from all before it with the transform and the hyperparameters of an earlier fit.
+
+        With L L^T the covariance of the first i + 1 observations, the last element of L^-1 r is that error over its standard
+        deviation, and it is L_ii alpha_i [eq:innovation]. Of many observations a few more or less do not matter: values are
+        predicted from the earlier fit alone, all that follow it at once.
+        """
+        earlier = self._fit_before(i)
+        fit = self._fit if earlier == len(self.ledger.y) - 1 else self._fitted  # that of the last decision is still there
+        outputs, post = self.once("record", (earlier, self.model), lambda: fit(earlier))
+        kernel, X, y = self.model.kernel, self.space.to_unit(np.array(self.ledger.X)), np.array(self.ledger.y)
+        if i <= LARGEST_FIT:
+            z = np.round(outputs.forward(y[: i + 1]), _DIGITS)
+            now = conditioned(kernel, post.hyper, X[: i + 1], z)
+            return {self._key_of_error(i): float(np.asarray(now.L)[i, i] * np.asarray(now.alpha)[i])}
+        rows = [k for k in range(i, len(y)) if self._fit_before(k) == earlier]
+        mu, sd = predict(kernel, post, X[rows])
+        errors = (outputs.forward(y[rows]) - mu) / np.sqrt(sd**2 + np.asarray(post.noise))
+        return {self._key_of_error(k): float(z) for k, z in zip(rows, errors, strict=True)}
+
+    def _fit_before(self, n: int) -> int:
+        """How many values the fit has that predicts value number n: a run makes it anyway, and a record that is made at once
+        needs few."""
+        return max(self.space.d + 2, n - n % max(_BETWEEN_FITS, n // 10))
+
     def _fit(self, n: int) -> tuple[Outputs, Posterior]:
-        """The output transform and the posterior given the first n values told."""
+        """The output transform and the posterior given the first n values told; the last and the one before it are kept."""
+        return self.once(f"fit {n % 2}", (n, self.model), lambda: self._fitted(n))
 
-        def fit() -> tuple[Outputs, Posterior]:
-            values = np.array(self.ledger.y[:n])
-            outputs = fitted_outputs(self.model.outputs, values)
-            z = np.round(outputs.forward(values), _DIGITS)
-            X = self.space.to_unit(np.array(self.ledger.X[:n]))
-            return outputs, self.model.posterior(X, z, outputs, self.space.choice)
-
-        return self.once(f"fit {n % 2}", (n, self.model), fit)  # the last fit and the one before it are kept
-
-    def _predicting(self, n: int) -> tuple[Outputs, Posterior]:
-        """The first n values with the transform and the hyperparameters of an earlier fit: a run makes it anyway, and a
-        record that is made at once needs few."""
-        between = max(_BETWEEN_FITS, n // 50)
-        earlier = max(self.space.d + 2, n - n % between)
-        outputs, post = self.once("record", (earlier, self.model), lambda: self._fit(earlier))
-        if earlier == n or n > LARGEST_FIT:  # a few among hundreds
-            return outputs, post
-        z = np.round(outputs.forward(np.array(self.ledger.y[:n])), _DIGITS)
-        return outputs, conditioned(self.model.kernel, post.hyper, self.space.to_unit(np.array(self.ledger.X[:n])), z)
+    def _fitted(self, n: int) -> tuple[Outputs, Posterior]:
+        values = np.array(self.ledger.y[:n])
+        outputs = fitted_outputs(self.model.outputs, values)
+        z = np.round(outputs.forward(values), _DIGITS)
+        X = self.space.to_unit(np.array(self.ledger.X[:n]))
+        return outputs, self.model.posterior(X, z, outputs, self.space.choice)
 
     def _samples(self) -> Posterior | None:
         """Other hyperparameters that the values allow, each told of the failures."""

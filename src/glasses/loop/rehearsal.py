@@ -58,8 +58,7 @@ def wait(planner: Planner) -> None:
     size = data_size(told)
     near: list[tuple[Hashable, ...]] = [("plan",), ("pending", pending_size(min(planner.parallel - 1, MAX_PENDING)))]
     near += [("data", size)] if told >= size - _NEAR else []
-    for what in near:
-        AHEAD.wait(_key(planner, what), PATIENCE)
+    AHEAD.wait([_key(planner, what) for what in near], PATIENCE)
 
 
 def _key(planner: Planner, what: tuple[Hashable, ...]) -> Hashable:

@@ -20,6 +20,8 @@ from glasses.optuna.trials import POINT
 
 TURN = "glasses:turn"  # system attribute of a trial that decides: [ticket, refreshed]; the ticket is 0 while it is drawn
 _LONGEST_TURN = 120.0  # seconds without a change of the ticket: compiling everything anew takes less
+_PAUSE = 0.1  # seconds between two looks, times the number of turns before one's own: looking costs what deciding costs
+_LONGEST_PAUSE = 1.0
 _REFRESHED = 10.0  # seconds after which a waiting worker changes its ticket, to show that it is still there
 
 
@@ -37,7 +39,7 @@ class Turns:
         refreshed, pause = 1, 0.01
         storage.mark(trial, TURN, [ticket, refreshed])
         shown = time.monotonic()
-        while any(theirs == 0 or (theirs, k) < (ticket, trial.number) for k, theirs in self._deciding(storage, trial).items()):
+        while ahead := self._ahead(storage, trial, ticket):
             if self.while_waiting is not None:
                 self.while_waiting()
             if time.monotonic() - shown > _REFRESHED:
@@ -45,9 +47,14 @@ class Turns:
                 storage.mark(trial, TURN, [ticket, refreshed])
                 shown = time.monotonic()
             time.sleep(pause)
-            pause = min(1.3 * pause, 0.2)
+            pause = min(1.3 * pause, _PAUSE * ahead, _LONGEST_PAUSE)
         if time.monotonic() - shown > 1.0:
             storage.mark(trial, TURN, [ticket, refreshed + 1])  # its turn begins now
+
+    def _ahead(self, storage: StudyStorage, trial: FrozenTrial, ticket: int) -> int:
+        """How many decide before this one, those who are drawing their ticket included."""
+        others = self._deciding(storage, trial)
+        return sum(theirs == 0 or (theirs, number) < (ticket, trial.number) for number, theirs in others.items())
 
     def end(self, storage: StudyStorage, trial: FrozenTrial, point: Mapping[str, float]) -> None:
         """Publish what was decided, in Optuna's internal numbers; an empty point if nothing was."""

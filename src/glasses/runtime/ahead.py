@@ -11,8 +11,9 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -52,12 +53,13 @@ class Ahead:
                 self._thread = threading.Thread(target=self._work, name="glasses-compile-ahead", daemon=True)
                 self._thread.start()
 
-    def wait(self, key: Hashable, seconds: float) -> None:
-        """Until that rehearsal is over, if it was begun, but not longer than this."""
+    def wait(self, keys: Iterable[Hashable], seconds: float) -> None:
+        """Until those of these rehearsals that were begun are over, but not longer than this in all."""
         with self._lock:
-            event = self._begun.get(key)
-        if event is not None:
-            event.wait(seconds)
+            events = [self._begun[key] for key in keys if key in self._begun]
+        deadline = time.monotonic() + seconds
+        for event in events:
+            event.wait(max(0.0, deadline - time.monotonic()))
 
     def check(self) -> None:
         """Between two programs of a rehearsal: leave it if the process ends."""

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-LARGEST = 200_000_000  # bytes of one folder: some three hundred programs
+LARGEST = 500_000_000  # bytes of one folder: more than a thousand programs
 _MAGIC = b"glasses 1\n"
 _DIGEST = hashlib.sha256().digest_size
 _ABANDONED = 3600.0  # seconds: a temporary file this old belongs to a process that is gone

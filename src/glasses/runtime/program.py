@@ -56,6 +56,7 @@ KEPT = 64  # executables in memory: each holds some 350 memory mappings, of whic
 _LEVEL = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": True}
 _QUICK = {"xla_backend_optimization_level": 1}
 _ON_CPU = {**_LEVEL, "xla_cpu_multi_thread_eigen": False, "xla_cpu_use_fusion_emitters": False}
+_UNKNOWN: set[str] = set()  # options that this version of XLA was seen not to have
 
 _KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently used first
 _LOCK = threading.Lock()
@@ -178,14 +179,16 @@ def _remember(key: tuple[str, Any], executable: Any) -> Any:
 
 def _compiled(lowered: Any, where: Any, quick: bool) -> Any:
     """Compiled with our options; those that this version of XLA does not know are left out."""
-    options = dict(_ON_CPU if where.platform == "cpu" else _LEVEL) | (_QUICK if quick else {})
+    wanted = (_ON_CPU if where.platform == "cpu" else _LEVEL) | (_QUICK if quick else {})
     while True:
+        options = {name: value for name, value in wanted.items() if name not in _UNKNOWN}
         try:
             return lowered.compile(compiler_options=options)
         except jax.errors.JaxRuntimeError as error:
             unknown = re.search(r"No such compile option: '(\w+)'", str(error))
-            if unknown is None or options.pop(unknown[1], None) is None:
+            if unknown is None or unknown[1] not in options:
                 raise
+            _UNKNOWN.add(unknown[1])
 
 
 def _identity(function: Callable[..., Any], static: dict[str, Any]) -> str | None:

@@ -5,7 +5,8 @@ whether a call is allowed at all (transfer guards, checks for NaN). Two processe
 kept on disk by one must serve the other, so none of them may reach a program. JAX keeps every such setting as a state that a
 thread can override for itself; ``own_settings`` overrides those that differ, for the calling thread alone, and puts them back.
 
-What is left alone: which platforms and devices there are, logging, and JAX's own caches. Flags of XLA are part of the cache
+What is left alone: which platforms and devices there are, logging, and whether JAX keeps a cache of its own on disk, into which
+programs are not written (they have one: ``program``). Flags of XLA are part of the cache
 key instead (``program``), as XLA has read them.
 
 This is the one module that reads JAX's table of settings, which has no public name. A name that a version of JAX does not have
@@ -78,6 +79,7 @@ OWN: dict[str, Any] = {
     "check_vma": False,
     "eager_constant_folding": False,
     "jax_serialization_version": 0,
+    "jax_persistent_cache_min_compile_time_secs": 1e9,  # programs have a cache of their own
 }
 
 

@@ -74,6 +74,7 @@ def digest_of_class(kind: type) -> str | None:
 
 def _digest(name: str) -> str | None:
     """None if some of it cannot be read."""
+    remember_loaded()
     found: dict[str, str] = {}
     pending = [name]
     while pending:
@@ -100,7 +101,6 @@ def _source(name: str) -> _Source | None:
     if name.split(".")[0] != OWN:
         path = getattr(sys.modules.get(name), "__file__", None)
         return _read(name, path) if path is not None and _is_unchanged(path) else None
-    remember_loaded()
     with _LOCK:
         if name not in _BYTES:  # not loaded yet: it will be loaded from this file
             _BYTES[name] = _content(str(_own_file(name)))
@@ -166,6 +166,7 @@ def _is_unchanged(path: str) -> bool:
         return False
 
 
+@cache
 def _own_file(name: str) -> Path | None:
     base = _ROOT.joinpath(*name.split(".")[1:])
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)

@@ -36,6 +36,7 @@ from glasses.surrogate.posterior import NUGGET, Hyper, Posterior, covariance
 LARGEST_EXACT = 1024
 INDUCING = LARGEST_EXACT  # the same size: the same programs
 _BEST = INDUCING // 2
+_BLOCK = 512  # observations at once; their padded number is a multiple of it
 _JITTER = 1e-9  # of the variance
 _ROUNDING = 1e-12  # of A A^T
 
@@ -49,16 +50,18 @@ def inducing_posterior(kernel: Kernel, hyper: Hyper, X: np.ndarray, y: np.ndarra
 
 def inducing_points(X: np.ndarray, y: np.ndarray, lengthscale: np.ndarray) -> np.ndarray:
     """Which observations: the best, then those farthest from all chosen so far; (``INDUCING``,), in order of arrival."""
-    scaled = X / lengthscale
-    chosen = list(np.argsort(y, kind="stable")[:_BEST])
-    apart = np.full(len(X), np.inf)
-    for i in chosen:
-        apart = np.minimum(apart, np.sum((scaled - scaled[i]) ** 2, axis=1))
-    while len(chosen) < INDUCING:
-        i = int(np.argmax(apart))
-        chosen.append(i)
-        apart = np.minimum(apart, np.sum((scaled - scaled[i]) ** 2, axis=1))
+    scaled = (X / lengthscale).T.copy()  # one row per input: sums of squares without a large array between
+    chosen, apart = [int(i) for i in np.argsort(y, kind="stable")[:_BEST]], np.full(len(X), np.inf)
+    for k in range(INDUCING):
+        if k == len(chosen):
+            chosen.append(int(np.argmax(apart)))
+        apart = np.minimum(apart, _squared_distance(scaled, chosen[k]))
     return np.sort(np.array(chosen))
+
+
+def _squared_distance(scaled: np.ndarray, i: int) -> np.ndarray:
+    apart = scaled - scaled[:, i : i + 1]
+    return np.einsum("ij,ij->j", apart, apart)
 
 
 def _lengthscale(hyper: Hyper, d: int) -> np.ndarray:
@@ -71,15 +74,20 @@ def _lengthscale(hyper: Hyper, d: int) -> np.ndarray:
 def _through(
     X: jax.Array, y: jax.Array, count: jax.Array, Z: jax.Array, y_Z: jax.Array, hyper: Hyper, *, kernel: Kernel
 ) -> Posterior:
-    observed, M = jnp.arange(X.shape[0]) < count, Z.shape[0]
-    variance = kernel.variance(hyper.theta)
+    M, block, variance = Z.shape[0], min(_BLOCK, X.shape[0]), kernel.variance(hyper.theta)
     K = covariance(kernel, hyper, Z, Z) + _JITTER * variance * jnp.eye(M)
     L_Z = jnp.linalg.cholesky(K)
-    V = solve_triangular(L_Z, jnp.where(observed[None, :], covariance(kernel, hyper, Z, X), 0.0), lower=True)
-    unexplained = jnp.maximum(kernel.diagonal(hyper.theta, X, hyper.choice) - jnp.sum(V * V, axis=0), 0.0)
-    weight = jnp.where(observed, 1.0 / (unexplained + hyper.noise + _JITTER * variance), 0.0)
-    B = (V * weight) @ V.T  # A A^T
-    pull = (V * weight) @ jnp.where(observed, y - hyper.mean, 0.0)
+
+    def add(k: jax.Array, sums: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """A A^T and A Lambda^-1/2 r with one more block of observations."""
+        rows, r = (jax.lax.dynamic_slice_in_dim(a, k * block, block) for a in (X, y - hyper.mean))
+        V = solve_triangular(L_Z, covariance(kernel, hyper, Z, rows), lower=True)
+        unexplained = jnp.maximum(kernel.diagonal(hyper.theta, rows, hyper.choice) - jnp.sum(V * V, axis=0), 0.0)
+        observed = k * block + jnp.arange(block) < count
+        weighted = V * jnp.where(observed, 1.0 / (unexplained + hyper.noise + _JITTER * variance), 0.0)
+        return sums[0] + weighted @ V.T, sums[1] + weighted @ r
+
+    B, pull = jax.lax.fori_loop(0, (count + block - 1) // block, add, (jnp.zeros((M, M)), jnp.zeros(M)))
     alpha = solve_triangular(L_Z.T, cho_solve((jnp.linalg.cholesky(B + jnp.eye(M)), True), pull), lower=False)
     B = B + _ROUNDING * jnp.max(jnp.diagonal(B)) * jnp.eye(M)
     root = solve_triangular(jnp.linalg.cholesky(B), L_Z.T, lower=True)  # [eq:pseudo]

@@ -329,6 +329,7 @@ def _sums(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
+@partial(jax.jit, static_argnums=(0,), inline=True)  # outside programs its loop would be compiled at every call
 def _sums_by_row(
     kernel: Stationary | None, A: jax.Array, B: jax.Array, lengthscale: jax.Array, choice: jax.Array | None
 ) -> tuple[jax.Array, jax.Array]:
