@@ -19,21 +19,28 @@ from benchmarks.setting import ONE_THREAD
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "benchmarks.json"
-CPU_SECONDS = ("decisions", "expectation", "growth", "large")  # with one thread; the others in wall seconds or bytes
-SECTIONS = ("decisions", "waiting", "large", "first", "memory", "expectation", "growth", "study")
+CPU_SECONDS = ("decisions", "expectation", "growth", "large", "far", "many")  # with one thread
+SERVERS = ("many", "workers", "study")
+SECTIONS = ("decisions", "waiting", "profile", "large", "far", "first", "memory", "expectation", "growth", *SERVERS)
+OWN = ROOT / ".venv" / "bin" / "python"  # make setup: with a driver for PostgreSQL, without peers
+HEBO = ROOT / ".venv-hebo" / "bin" / "python"  # make peers-hebo
 
 
-def run(section, **environment):
-    command = [sys.executable, "-m", "benchmarks.sections", section]
+def run(section, python=sys.executable, **environment):
+    served = section in SERVERS
+    command = [OWN if served else python, "-m", "benchmarks.servers" if served else "benchmarks.sections", section]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def measure(section):
     if section in CPU_SECONDS:
-        return run(section, **ONE_THREAD)
+        found = run(section, **ONE_THREAD)
+        return found | run("hebo", HEBO, **ONE_THREAD) if section == "decisions" and HEBO.exists() else found
     if section == "waiting":
         return {d: _cold_and_warm(section, INPUTS=d) for d in ("2", "6", "20")}
+    if section == "profile":
+        return run(section, GLASSES_CACHE_DIR="off", GLASSES_COMPILE_AHEAD="off")
     return run(section) if section != "first" else _cold_and_warm(section)
 
 
@@ -44,7 +51,7 @@ def _cold_and_warm(section, **environment):
 
 
 def main():
-    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    known = json.loads(KEPT.read_text()) if KEPT.exists() else {}  # "before": what an earlier version took, by hand
     wanted = sys.argv[1:] or [name for name in SECTIONS if name not in known] or list(SECTIONS)
     unknown = set(wanted) - set(SECTIONS)
     if unknown:

@@ -7,16 +7,7 @@ import sys
 import time
 from functools import partial
 
-from benchmarks.setting import cpu_seconds, data
-
-
-def decide(loss, X, y, left, seed, **settings):
-    """One full decision of ours: a fresh optimiser, told everything, asked once."""
-    import glasses
-
-    optimizer = glasses.Optimizer([(0.0, 1.0)] * X.shape[1], budget=len(y) + left, seed=seed, loss=loss, **settings)
-    optimizer.tell(X, y)
-    return optimizer.ask()
+from benchmarks.setting import cpu_seconds, data, decide
 
 
 def decisions(repeats=9):
@@ -60,6 +51,79 @@ def decisions(repeats=9):
     return {name: {"median": float(np.median(s)), "all": s} for name, s in seconds.items()}
 
 
+def hebo(repeats=9):
+    """The same decisions of HEBO, in its own environment."""
+    import numpy as np
+
+    from glasses_lab.campaign.methods import Start
+    from glasses_lab.campaign.peers import PEERS
+    from glasses_lab.campaign.protocols import PROTOCOLS
+    from glasses_lab.problems import Problem
+
+    square = Problem("square", lambda x: 0.0, ((0.0, 1.0),) * 2, 0.0, np.zeros((0, 2)))
+
+    def ask(seed):
+        X, y = data(25, 2, seed)
+        return PEERS["hebo"](Start(square, PROTOCOLS["exact"], X, y, len(y) + 20, seed)).ask
+
+    ask(1000)()  # warm
+    seconds = [cpu_seconds(ask(seed)) for seed in range(repeats)]
+    return {"HEBO (1 step)": {"median": float(np.median(seconds)), "all": seconds}}
+
+
+def far(repeats=3):
+    """What more of everything costs: 60 left in 6 dimensions, 64 at once, 127 pending, budgets of 500 and 1,000.
+
+    And what a plan of everything left loses by ending after 128 evaluations: the part of all there is to gain (the forecast's
+    ``clairvoyant``) that 32, 64 and 128 evaluations bring, and how far (largest coordinate) the point chosen by planning so far
+    lies from that of 128.
+    """
+    import numpy as np
+
+    import glasses
+
+    def told(n, d, left, seed):
+        optimizer = glasses.Optimizer([(0.0, 1.0)] * d, budget=n + left, seed=seed)
+        optimizer.tell(*data(n, d, seed))
+        return optimizer
+
+    def crowded(seed):
+        optimizer = told(25, 2, 200, seed)
+        optimizer.mark_pending(np.random.default_rng(seed).random((127, 2)))
+        return optimizer
+
+    cases = {
+        "60 observations, 6 parameters, 60 left": (lambda s: told(60, 6, 60, s), None),
+        "25 observations, 2 parameters, 64 asked for at once": (lambda s: told(25, 2, 100, s), 64),
+        "25 observations, 2 parameters, 127 pending": (crowded, None),
+        "25 observations, 2 parameters, 500 left": (lambda s: told(25, 2, 500, s), None),
+        "25 observations, 2 parameters, 1,000 left": (lambda s: told(25, 2, 1000, s), None),
+    }
+    seconds = {}
+    for name, (make, count) in cases.items():
+        make(1000).ask(count)
+        times = []
+        for seed in range(repeats):
+            optimizer = make(seed)
+            times.append(cpu_seconds(partial(optimizer.ask, count)))
+        seconds[name] = float(np.median(times))
+        print(name, times, file=sys.stderr, flush=True)
+    gains = {}
+    for d in (2, 6):
+        rows = []
+        for seed in range(repeats):
+            chosen = {}
+            for steps in (32, 64, 128):
+                optimizer = glasses.Optimizer([(0.0, 1.0)] * d, budget=1025, seed=seed, loss=glasses.Glasses(steps=steps))
+                optimizer.tell(*data(25, d, seed))
+                chosen[steps] = optimizer.ask()
+            found = optimizer.forecast(128, raw=True)  # the model alone: it also decides
+            part = (found.best - found.expected) / (found.best - found.clairvoyant)
+            rows.append([[part[steps - 1], float(np.max(np.abs(x - chosen[128])))] for steps, x in chosen.items()])
+        gains[str(d)] = np.median(rows, axis=0).tolist()
+    return {"seconds": seconds, "gains": gains}
+
+
 def growth():
     """CPU seconds of one warm decision against the horizon, the data and the dimension."""
     import numpy as np
@@ -74,8 +138,8 @@ def growth():
     }
     axes = {
         "horizon": [(25, 2, left) for left in (1, 2, 5, 8, 16, 32, 64, 100)],
-        "N": [(n, 2, 20) for n in (10, 25, 50, 100, 200, 500, 1000)],
-        "d": [(25, d, 20) for d in (1, 2, 5, 10, 20)],
+        "N": [(n, 2, 20) for n in (10, 25, 50, 100, 200, 500, 1000, 2000, 5000)],
+        "d": [(25, d, 20) for d in (1, 2, 5, 10, 20, 50, 100)],
     }
     found = {}
     for axis, cases in axes.items():
@@ -120,14 +184,54 @@ def waiting(evaluations=30):
     return {"first": cpu[n], "longest later": max(wall[n + 1 :]), "all": time.process_time() - start}
 
 
+def profile(evaluations=30):
+    """Where a cold run of the default waits: wall seconds to trace, lower and compile each program, and those of the rest."""
+    start = time.perf_counter()
+    import jax
+    import numpy as np
+
+    import glasses
+
+    glasses.Optimizer  # noqa: B018  # loads it
+    imported = time.perf_counter() - start
+
+    kinds = {"jaxpr_trace_duration": 0, "jaxpr_to_mlir_module_duration": 1, "backend_compile_duration": 2}
+    found = {}
+
+    def listen(event, seconds, fun_name="", **_):
+        kind = kinds.get(event.rsplit("/", 1)[-1])
+        if kind is not None:
+            name = fun_name.removeprefix("jit(").removesuffix(")")
+            found.setdefault(name, [0.0, 0.0, 0.0])[kind] += seconds
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    start = time.perf_counter()
+    glasses.minimize(lambda x: float(np.sum((x - 0.3) ** 2) + np.sin(5 * x[0])), [(0.0, 1.0)] * 2, budget=evaluations, seed=1)
+    rest = time.perf_counter() - start - sum(map(sum, found.values()))
+    return {"programs": found, "imports": imported, "rest": rest}
+
+
 def large():
-    """CPU seconds of one warm default decision, told everything at once, and the peak of resident memory so far in GiB."""
+    """CPU seconds of a warm default decision: told everything at once, and the next one of that run; the peak of resident
+    memory so far in GiB."""
+    import numpy as np
+
+    import glasses
+
+    def two(n, d, seed):
+        X, y = data(n, d, seed)
+        optimizer = glasses.Optimizer([(0.0, 1.0)] * d, budget=n + 22, seed=seed)
+        optimizer.tell(X, y)
+        first = cpu_seconds(optimizer.ask)
+        optimizer.tell(optimizer.pending[0], float(np.median(y)))
+        return first, cpu_seconds(optimizer.ask)
+
     found = {}
     for n, d in ((100, 2), (1000, 2), (5000, 2), (200, 20), (200, 50), (200, 100), (5000, 20)):
-        decide(None, *data(n, d, 0), 22, 0)
-        seconds = [cpu_seconds(partial(decide, None, *data(n, d, s), 22, s)) for s in (1, 2, 3)]
+        two(n, d, 0)
+        seconds = [two(n, d, seed) for seed in (1, 2, 3)]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        found[f"{n} observations, {d} parameters"] = [sorted(seconds)[1], peak]
+        found[f"{n} observations, {d} parameters"] = [*np.median(seconds, axis=0), peak]
         print(n, d, seconds, peak, file=sys.stderr, flush=True)
     return found
 
@@ -179,83 +283,6 @@ def expectation():
             "worst error where trusted": float(error[trusted].max()) if trusted.any() else None,
         }
     return found
-
-
-def study(repeats=7):
-    """A trial through Optuna against the engine's own decision, and the commands from the shell; wall seconds, medians."""
-    import subprocess
-    import tempfile
-    from pathlib import Path
-
-    import numpy as np
-    import optuna
-    from optuna.distributions import FloatDistribution
-
-    import glasses
-    from glasses.study.file import read_study
-    from glasses.study.objective import Evaluation
-    from glasses.study.stored import StoredStudy
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    space = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
-
-    def wall(call):
-        start = time.perf_counter()
-        call()
-        return time.perf_counter() - start
-
-    def trial(storage, X, y, seed):
-        sampler = glasses.optuna.GlassesSampler(budget=45, seed=seed, search_space=space)
-        study = optuna.create_study(storage=storage, sampler=sampler)
-        for (a, b), value in zip(X, y, strict=True):
-            point = {"x": float(a), "y": float(b)}
-            study.add_trial(optuna.trial.create_trial(params=point, distributions=space, value=float(value)))
-        return wall(lambda: study.ask(space))
-
-    found = {"engine": [], "in memory": [], "SQLite": []}
-    decide(None, *data(25, 2, 99), 20, 0)
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(repeats):
-            X, y = data(25, 2, seed)
-            found["engine"].append(wall(partial(decide, None, X, y, 20, seed)))
-            found["in memory"].append(trial(None, X, y, seed))
-            found["SQLite"].append(trial(f"sqlite:///{folder}/{seed}.db", X, y, seed))
-        path = Path(folder) / "large.toml"
-        path.write_text(
-            "budget = 1000\n[parameters]\na = [0.0, 1.0]\nb = [0.0, 1.0]\n"
-            'c = { type = "int", low = 1, high = 20 }\nd = { choices = ["u", "v", "w"] }\n'
-        )
-        rng = np.random.default_rng(0)
-        with StoredStudy(read_study(path)) as stored:
-            for _ in range(1000):
-                a, b, c, d = rng.random(), rng.random(), int(rng.integers(1, 21)), "uvw"[rng.integers(3)]
-                value = (a - 0.3) ** 2 + (b - 0.6) ** 2 + 0.01 * c + 0.1 * "uvw".index(d) + 0.05 * rng.standard_normal()
-                stored.add({"a": a, "b": b, "c": c, "d": d}, Evaluation(float(value)))
-
-        def shell(*arguments):
-            command = [sys.executable, "-m", "glasses", *map(str, arguments)]
-            return wall(lambda: subprocess.run(command, check=True, capture_output=True))
-
-        found["show, 1,000 trials, model needed"] = []
-        found["show, 1,000 trials, unchanged"] = []
-        shell("show", path)
-        for k in range(3):
-            path.write_text(path.read_text() + f"# {k}\n")
-            with StoredStudy(read_study(path)) as stored:
-                stored.add({"a": 0.5, "b": 0.5, "c": 1, "d": "u"}, Evaluation(1.0 + k))
-            found["show, 1,000 trials, model needed"].append(shell("show", path))
-            found["show, 1,000 trials, unchanged"].append(shell("show", path))
-        small = Path(folder) / "small.toml"
-        small.write_text("budget = 45\n[parameters]\nx = [0.0, 1.0]\ny = [0.0, 1.0]\n")
-        with StoredStudy(read_study(small)) as stored:
-            for (a, b), value in zip(*data(25, 2, 0), strict=True):
-                stored.add({"x": float(a), "y": float(b)}, Evaluation(float(value)))
-        found["ask"], found["tell"] = [], []
-        for k in range(4):
-            found["ask"].append(shell("ask", small))
-            found["tell"].append(shell("tell", small, 0.5 + 0.1 * k))
-        found["help"] = [shell("--help") for _ in range(3)]
-    return {name: float(np.median(times)) for name, times in found.items()}
 
 
 if __name__ == "__main__":
