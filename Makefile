@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench lock lock-peers clean
+.PHONY: setup run test test-newest quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench lock lock-peers clean
 
 setup: $(VENV)/ready
 
@@ -18,12 +18,22 @@ $(VENV)/ready: requirements.lock pyproject.toml lab/pyproject.toml
 run: setup
 	$(BIN)/glasses demo
 
+# Everything; ends with the ten slowest tests. One process more than two cores: some tests wait for others.
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3 --durations=10
 
 # The fast lane: numerics, the loop and one whole study.
 quick: setup
-	$(BIN)/python -m pytest -n 2 -m "not slow and not study" tests
+	$(BIN)/python -m pytest -n 2 -m "not slow and not study" --durations=10 tests
+
+# The same tests with the newest versions that the package allows, JAX 0.11 among them (Python 3.12 or newer): nothing is pinned.
+NEWEST := .venv-newest
+test-newest:
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python scripts/requirements.py > $(NEWEST)/requirements.in
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(NEWEST)/requirements.in
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
+	$(NEWEST)/bin/python -m pytest -n 3 --durations=10
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -85,7 +95,7 @@ choice: setup peers
 	$(BIN)/glasses-lab campaign table development --first-seed 2000 --rows lab/results/development.csv
 	$(BIN)/glasses-lab campaign choice --page docs/how_to_choose.md
 
-bench: peers
+bench: setup peers
 	$(PEERS)/bin/python -m benchmarks
 
 lock: setup
