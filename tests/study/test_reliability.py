@@ -96,7 +96,7 @@ def audit(path, kills):
 def test_eight_workers_of_which_three_are_killed(make_study, storage):
     """200 evaluations; three workers get SIGKILL at random moments. On SQLite the model decides the last ones."""
     initial = 200 if storage else 195
-    path = make_study(200, seconds=(0.0, 0.2), heartbeat=2, planner="el", n_initial=initial, noise=0.0, **storage)
+    path = make_study(200, seconds=(0.0, 0.2), heartbeat=3, planner="el", n_initial=initial, noise=0.0, **storage)
     workers = [start(path) for _ in range(8)]
     rng = random.Random(5)
     for victim in rng.sample(workers, 3):
@@ -225,7 +225,7 @@ def test_a_locked_file_is_waited_for(make_study):
 
 def test_patience_has_an_end(make_study, postgres):
     """A database that does not come back: the result in hand is printed as the command that stores it."""
-    path = make_study(5, seconds=(0.5, 0.6), n_initial=5, storage=postgres.database("gone"))
+    path = make_study(5, seconds=(3.0, 3.1), n_initial=5, storage=postgres.database("gone"))  # stopping the server takes a while
     command = [sys.executable, "-m", "glasses", "run", str(path), "--patience", "1"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     while not diary(path):
