@@ -19,7 +19,7 @@ class Columns:
 
     def __init__(self, file: StudyFile, header: Sequence[str], value_column: str | None) -> None:
         self.file = file
-        self.header = [each.strip() for each in header]
+        self.header = [each if each.startswith("extra:") else each.strip() for each in header]
         self._targets = [*file.parameters, *(each for each in _OURS if each != "value" or value_column is None)]
         self._value = value_column
         self.meanings = [self._meaning(each)[0] for each in self.header]
