@@ -159,7 +159,7 @@ def test_rows_of_open_trials(bench, capsys, old):
     ]
     filled = f"trial,temperature,k,how,value\n0,{cells[0]},1.0\n1,,,,2.0\n2,33,,,3.0\n"
     out = glasses(capsys, "tell", bench, "--csv", old(filled))
-    assert "Trial 2 was done at temperature = 33.0 instead of" in out
+    assert "Trial 2 was done at temperature = 33, not" in out
     assert "Trial 0 was done" not in out  # its number is only rounded, as `ask` shows it
     found = points(bench)
     assert [value for _, value in found] == [1.0, 2.0, 3.0, None]
@@ -366,6 +366,7 @@ HEADED = st.builds(
 @given(st.one_of(st.binary(max_size=60), TABLES, HEADED))
 @example(b"temperature,k,how,value\n30,1,warm,1\n")
 @example(b"trial,state,temperature,k,how,value,started,finished\n0,complete,30,1,warm,1,0001-01-01T00:00,9999-12-31T23:59\n")
+@example(b'"a\nb",k\n1,2\n')
 @example(b"trial,value\n" + b"9" * 5000 + b",1\n")
 def test_any_bytes_give_a_sentence_or_a_preview_and_store_nothing(bench, capsys, data):
     if not bench.with_suffix(".db").exists():
@@ -381,5 +382,6 @@ def test_any_bytes_give_a_sentence_or_a_preview_and_store_nothing(bench, capsys,
     if status == 2:
         assert printed.err.startswith("glasses: ")
         assert printed.err.endswith(".\n")
+        assert printed.err.count("\n") == 1
     else:
         assert "Nothing" in printed.out

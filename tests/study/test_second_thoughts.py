@@ -70,12 +70,12 @@ def test_a_negative_correction_and_a_failed_one(bench, capsys):
 def test_a_slightly_different_point_was_run(bench, capsys):
     glasses(capsys, "ask", bench)
     out = glasses(capsys, "tell", bench, "--trial", "0", "0.8", "--at", "temperature=33.0")
-    assert out.startswith("Stored: trial 0. Trial 0 was done at temperature = 33.0 instead of ")
+    assert out.startswith("Stored: trial 0. Trial 0 was done at temperature = 33, not ")
     assert out.endswith("3 of 4 left.\n")
     (row,) = rows(capsys, bench)
     assert (row["temperature"], row["value"]) == ("33.0", "0.8")
     out = glasses(capsys, "correct", bench, "--trial", "0", "--at", "temperature=35")
-    assert out == "Trial 0 is now 0.8 at temperature = 35.0 (it was 0.8 at temperature = 33.0). 3 of 4 left.\n"
+    assert out == "Trial 0 is now 0.8 at temperature = 35 (it was 0.8 at temperature = 33). 3 of 4 left.\n"
     with StoredStudy(read_study(bench)) as stored:
         assert stored.optimizer().record().x == {"temperature": 35.0, "k": int(row["k"])}
         assert stored.storage.raw_trials()[0].params["temperature"] not in (33.0, 35.0)
@@ -84,7 +84,7 @@ def test_a_slightly_different_point_was_run(bench, capsys):
 def test_another_point_can_be_noted_before_the_result(bench, capsys):
     glasses(capsys, "ask", bench)
     out = glasses(capsys, "correct", bench, "--trial", "0", "--at", "temperature=33")
-    assert out.startswith("Trial 0 is now running at temperature = 33.0 (it was running at temperature = ")
+    assert out.startswith("Trial 0 is now running at temperature = 33 (it was running at temperature = ")
     assert summary(capsys, bench)["open"][0]["params"]["temperature"] == 33.0
     assert glasses(capsys, "tell", bench, "0.8") == "Stored: trial 0. 3 of 4 left.\n"
     assert rows(capsys, bench)[0]["temperature"] == "33.0"
