@@ -4,7 +4,7 @@ import sqlite3
 from types import SimpleNamespace
 
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 
 from glasses import ExhaustedError
 from glasses.optuna.trials import LATE, LOST, REASON
@@ -100,6 +100,22 @@ def test_nobody_is_given_the_point_of_a_lost_evaluation_before_it_is_queued_agai
     assert len(between) == 1
     assert between[0] != params
     assert begin(stored)[1] == params
+
+
+def test_no_trial_is_overlooked_when_another_thread_creates_one_during_a_read(open_study, monkeypatch):
+    """Optuna puts what this process creates into its cache, also while trials of others before it are not read yet."""
+    mine, other = open_study(4), open_study(4)
+    cached = mine.study._storage
+    read = cached._read_trials_from_remote_storage
+
+    def interrupted(study_id):
+        read(study_id)
+        monkeypatch.setattr(cached, "_read_trials_from_remote_storage", read)
+        for each in (other, mine):
+            each.storage.add(create_trial(state=TrialState.WAITING))
+
+    monkeypatch.setattr(cached, "_read_trials_from_remote_storage", interrupted)
+    assert [trial.number for trial in mine.trials()] == [0, 1]
 
 
 def test_a_late_result_ends_the_repetition_that_waits(open_study):

@@ -31,6 +31,7 @@ from optuna.trial import FrozenTrial, TrialState
 from glasses.optuna.changes import PREFIX, Change, applied, read_changes
 
 _MAKING = threading.Lock()
+_REREADS = 10  # each needs another thread to create a trial at that moment; a database with a real gap is taken as it is
 HEARTBEAT = "glasses:heartbeat"  # system attribute of a running trial: a number that changes with every sign of life
 
 
@@ -64,8 +65,16 @@ class StudyStorage:
         """All trials as they are stored, by number. Not to be changed: they may be Optuna's own copies.
 
         A Hyperband pruner shows the sampler one bracket of the study alone; the budget and the points taken are those of all.
+
+        Numbers have no gaps. A trial that another thread creates while this one reads is in Optuna's cache at once, also if
+        trials before it, by other processes, were not read yet: then it is read again, because a budget counted without them
+        would leave one evaluation too many.
         """
-        return self._storage.get_all_trials(self._study._study_id, deepcopy=False)
+        for _ in range(_REREADS):
+            found = self._storage.get_all_trials(self._study._study_id, deepcopy=False)
+            if not found or found[-1].number == len(found) - 1:
+                break
+        return found
 
     def current(self, trial: FrozenTrial) -> FrozenTrial:
         """The trial as it is stored now, without changes."""
