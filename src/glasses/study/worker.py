@@ -284,5 +284,5 @@ class Progress:
         return 0
 
     def _best(self) -> float | None:
-        values = [each.value for each in self.stored.trials() if each.state == TrialState.COMPLETE and each.value is not None]
-        return (max(values) if self.stored.file.maximize else min(values)) if values else None
+        found = self.stored.best()
+        return None if found is None else found.value
