@@ -25,12 +25,16 @@ from typing import Any
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from glasses.loop.broken import is_broken
 from glasses.loop.checks import LARGEST
 from glasses.optuna.distributions import Placing, external, internal, is_point
 
 POINT = "glasses:point"  # of a running trial: its point in internal numbers, before the parameters are set one by one
 LOST = "glasses:lost"  # of a failed trial whose worker died: it says nothing about the point
 REASON = "glasses:reason"  # of an evaluation that failed by itself: why
+SIGN = "glasses:sign"  # of an evaluation that failed by itself: in which way (``loop.broken``)
+DETAILS = "glasses:details"  # of such an evaluation: its traceback, or the last errors of its command
+BROKEN = "glasses:broken_objective"  # of the last of some failures of a broken objective: the numbers of all of them
 LATE = "glasses:late_result_of"  # of a result that came back after its trial was taken for lost: the number of that trial
 MAX_PENDING = 128
 
@@ -122,13 +126,28 @@ def is_complete(trial: FrozenTrial) -> bool:
 
 
 def superseded(trials: Iterable[FrozenTrial]) -> set[int]:
-    """The numbers of failed trials that do not count: queued again, or their result came late and is stored elsewhere."""
+    """The numbers of failed trials that do not count: queued again, or their result came late and is stored elsewhere, or the
+    objective was broken."""
     numbers: set[int] = set()
     for trial in trials:
         numbers.update(trial.system_attrs.get("retry_history", []))
+        numbers.update(trial.system_attrs.get(BROKEN, []))
         if LATE in trial.system_attrs:
             numbers.add(trial.system_attrs[LATE])
     return numbers
+
+
+def broken_by(trials: Sequence[FrozenTrial], number: int, sign: str | None) -> list[int]:
+    """What failed of a broken objective, if one more in this way shows that it is: all that count, and trial ``number``."""
+    replaced = superseded(trials)
+    ended = [
+        each
+        for each in trials
+        if each.state.is_finished() and not is_lost(each) and each.number not in replaced and each.number != number
+    ]
+    succeeded = any(each.state != TrialState.FAIL for each in trials if each.state.is_finished())
+    signs = [*(each.system_attrs.get(SIGN) for each in ended), sign]
+    return [*(each.number for each in ended), number] if is_broken(signs) and not succeeded else []
 
 
 def is_lost(trial: FrozenTrial) -> bool:

@@ -52,6 +52,9 @@ def add_study_commands(commands: Any) -> None:
         each.set_defaults(decides_often=True)
         each.add_argument("--most", type=int, metavar="N", help="stop after N evaluations of this worker")
         each.add_argument(
+            "--keep-going", action="store_true", help="also if the first evaluations all fail in the same way; they cost budget"
+        )
+        each.add_argument(
             "--patience", type=float, default=3600.0, metavar="S", help="seconds to wait for an unreachable database (3600)"
         )
 
@@ -165,7 +168,8 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError(f"--patience must be at least 0 seconds, got {options.patience:g}.")
     evaluate = prepared(read_study(options.file))
     with _stored(options, writing=True, patience=options.patience) as stored:
-        return work(stored, evaluate, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
+        again = f"glasses run {shlex.quote(str(options.file))}"
+        return work(stored, evaluate, again=again, most=options.most, keep_going=options.keep_going)
 
 
 def _ask(stored: StoredStudy, options: argparse.Namespace) -> None:

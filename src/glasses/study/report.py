@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError, TooFewValuesError
 from glasses.optuna.storage import HEARTBEAT
-from glasses.optuna.trials import LATE, REASON, is_lost
+from glasses.optuna.trials import BROKEN, DETAILS, LATE, REASON, is_lost
 from glasses.runtime.cache import cache_folder
 from glasses.study.differences import differences
 from glasses.study.objective import printable
@@ -68,6 +68,8 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "note": None,
         "stop": None,
         "changed": differences(stored),
+        "free_failures": _free_failures(trials),
+        "last_failure": _last_failure(trials),
     }
     if plan and complete:
         kept = _summary_file(stored, trials)
@@ -79,6 +81,20 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
             _remember(kept, found)
         report.update(found)
     return report
+
+
+def _free_failures(trials: Sequence[FrozenTrial]) -> int:
+    """How many failures cost nothing because the objective was broken."""
+    return len({number for trial in trials for number in trial.system_attrs.get(BROKEN, [])})
+
+
+def _last_failure(trials: Sequence[FrozenTrial]) -> dict[str, Any] | None:
+    """The last evaluation that failed by itself, with its reason and its traceback."""
+    failed = [trial for trial in trials if trial.state == TrialState.FAIL and REASON in trial.system_attrs]
+    if not failed:
+        return None
+    marks = failed[-1].system_attrs
+    return {"trial": failed[-1].number, "reason": marks[REASON], "details": marks.get(DETAILS)}
 
 
 def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
@@ -186,6 +202,8 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         f"{printable(report['name'])} ({report['direction']}): {counts or 'nothing evaluated yet'}; "
         f"{report['left']} of {report['budget']} left."
     ]
+    if report["free_failures"]:
+        lines.append(f"{report['free_failures']} of the failed ones cost nothing: the objective was broken.")
     rows = []
     if report["best"]:
         rows.append(["best observed", f"{report['best']['value']:.6g}", "", *_cells(report["best"]["params"], names)])

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ from glasses.optuna.distributions import Placing, distribution_of, internal
 from glasses.optuna.liveness import Watch
 from glasses.optuna.sampler import GlassesSampler
 from glasses.optuna.storage import HEARTBEAT, StudyStorage
-from glasses.optuna.trials import LATE, LOST, REASON, is_complete, is_lost, superseded
+from glasses.optuna.trials import BROKEN, DETAILS, LATE, LOST, REASON, SIGN, is_complete, is_lost, superseded
 from glasses.study.differences import check_same_study
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
@@ -217,9 +217,12 @@ class StoredStudy:
             self._lose(trial)
             raise
 
-    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
-        """Store a result. None is dropped, not even one whose trial was taken for lost."""
-        if self._finish(trial, outcome):
+    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any], broken: Sequence[int] = ()) -> None:
+        """Store a result. None is dropped, not even one whose trial was taken for lost.
+
+        ``broken``: the failures that cost nothing, this one included, because the objective is broken (``trials.broken_by``).
+        """
+        if self._finish(trial, outcome, broken):
             return
         stored = self.storage.current(trial)
         if stored.state == TrialState.COMPLETE and stored.value == outcome.value:
@@ -228,11 +231,15 @@ class StoredStudy:
             own = {name: each for name, each in params.items() if name in stored.params or name not in self.file.defaults}
             self.add(own, outcome, {LATE: trial.number}, stored.distributions)
 
-    def _finish(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
+    def _finish(self, trial: FrozenTrial, outcome: Evaluation, broken: Sequence[int] = ()) -> bool:
         try:
             self._note(trial, outcome.extras)
             if outcome.value is None:
                 self.storage.mark(trial, REASON, outcome.reason)
+                marks = ((SIGN, outcome.sign), (DETAILS, outcome.details), (BROKEN, list(broken)))
+                for key, mark in marks:
+                    if mark:
+                        self.storage.mark(trial, key, mark)
         except UpdateFinishedTrialError:
             return False
         state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE

@@ -22,7 +22,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.trials import is_lost
+from glasses.optuna.trials import broken_by, is_lost
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
@@ -40,12 +40,18 @@ def prepared(file: StudyFile) -> Evaluate:
     return file.objective.prepare(list(file.parameters))
 
 
-def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | None = None) -> int:
-    """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status."""
+def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | None = None, keep_going: bool = False) -> int:
+    """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status, 1 if nothing ever succeeded.
+
+    ``keep_going``: also with an objective that seems to be broken (``loop.broken``), whose failures then cost budget.
+    """
     with _Stop() as stop:
         stored.give_up_waiting = stop.wants_out
         try:
-            return _work(stored, evaluate, stop, again, most)
+            return _work(stored, evaluate, stop, again, most, keep_going)
+        except _BrokenError as error:
+            print(error, flush=True)
+            return 1
         except _AbandonedError:
             print(f"Stopped; the evaluation under way is queued again. Go on with: {again}", flush=True)
         except UnreachableError as error:
@@ -55,7 +61,7 @@ def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | Non
         return 143 if stop.terminated else 130
 
 
-def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most: int | None) -> int:
+def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most: int | None, keep_going: bool) -> int:
     progress = Progress(stored)
     done, waiting_said = 0, False
     while not stop.asked and (most is None or done < most):
@@ -65,7 +71,7 @@ def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most
         trial = stored.claim() if reason is None else None
         if trial is not None:
             try:
-                done += _evaluate(stored, trial, evaluate, stop, progress)
+                done += _evaluate(stored, trial, evaluate, stop, progress, None if keep_going else again)
             except ExhaustedError as error:
                 print(error, flush=True)
                 return progress.end()
@@ -84,11 +90,16 @@ def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most
         left = stored.left()
         print(f"Stopped after {done} evaluations here, {left} of {stored.file.budget} left. Go on with: {again}", flush=True)
         return 130
-    return 0
+    return progress.status()
 
 
-def _evaluate(stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop: _Stop, progress: Progress) -> bool:
-    """Decide, evaluate and store a claimed trial; False if it was lost before it began."""
+def _evaluate(
+    stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop: _Stop, progress: Progress, again: str | None
+) -> bool:
+    """Decide, evaluate and store a claimed trial; False if it was lost before it began.
+
+    ``again``: the command that goes on once a broken objective is mended; None: go on in any case.
+    """
     outcome: Evaluation | None = None
     with Alive(stored, trial):
         try:
@@ -109,20 +120,39 @@ def _evaluate(stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop:
         assert outcome is not None
         seconds = time.monotonic() - started
         stop.in_hand = True
-        _store(stored, trial, outcome, params)
+        broken = _store(stored, trial, outcome, params, free=again is not None)
         stop.in_hand = False
     progress.row(trial, params, outcome, seconds)
+    if broken:
+        raise _BrokenError(
+            f"Stopped: the first {len(broken)} evaluations failed in the same way, so the objective seems to be broken. They "
+            f"cost nothing: {stored.left()} of {stored.file.budget} evaluations are left.\n\n{_shown(outcome)}\n\n"
+            f"Once it is mended: {again}     (to go on as it is: {again} --keep-going)"
+        )
     return True
 
 
-def _store(stored: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
+def _shown(outcome: Evaluation) -> str:
+    """The traceback of a failure, or what its command said."""
+    lines = (outcome.details or outcome.reason or "").rstrip().splitlines()
+    return "\n".join(f"    {printable(line)}" for line in lines)
+
+
+def _store(stored: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any], *, free: bool) -> list[int]:
+    """Store a result; which failures are free, if the objective turns out to be broken."""
     try:
-        stored.finish(trial, outcome, params)
+        broken = broken_by(stored.trials(), trial.number, outcome.sign) if free and outcome.value is None else []
+        stored.finish(trial, outcome, params, broken)
     except BaseException as error:  # the result is printed, so that a person can still tell it
         result = "--failed" if outcome.value is None else repr(outcome.value)
         command = f"glasses tell {shlex.quote(str(stored.file.path))} --trial {trial.number} {result}"
         print(f"glasses: a result could not be stored; once the database is back: {command}", file=sys.stderr, flush=True)
         raise UnreachableError(str(error)) if isinstance(error, Exception) else error from error
+    return broken
+
+
+class _BrokenError(Exception):
+    """The objective seems to be broken; what is to be said about it."""
 
 
 class _AbandonedError(BaseException):
@@ -281,7 +311,12 @@ class Progress:
         best = self._best()
         if best is not None:
             print(f"Best value: {best:.6g}. Next: glasses show {self.stored.file.path}", flush=True)
-        return 0
+        return self.status()
+
+    def status(self) -> int:
+        """0, or 1 where evaluations have ended and none has ever succeeded."""
+        ended = [each for each in self.stored.trials() if each.state.is_finished() and not is_lost(each)]
+        return 1 if ended and all(each.state == TrialState.FAIL for each in ended) else 0
 
     def _best(self) -> float | None:
         found = self.stored.best()
