@@ -29,6 +29,7 @@ from glasses.study.storage import UnreachableError
 from glasses.study.stored import ASKED, StoredStudy
 
 _POLL = 0.5  # seconds
+_SAID_EVERY = 60.0  # seconds between two lines about the time left, where nobody watches
 
 Evaluate = Callable[[Mapping[str, Any], int], Evaluation]
 
@@ -62,7 +63,7 @@ def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | Non
 
 
 def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most: int | None, keep_going: bool) -> int:
-    progress = Progress(stored)
+    progress = Progress(stored, most)
     done, waiting_said = 0, False
     while not stop.asked and (most is None or done < most):
         for number in stored.requeue_lost_if_due():
@@ -245,12 +246,20 @@ def _point(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={each:.4g}" if isinstance(each, float) else f"{name}={each}" for name, each in params.items())
 
 
+def _duration(seconds: float) -> str:
+    """Seconds in words."""
+    if seconds < 90:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 class Progress:
     """One printed line per evaluation of this worker, with the state of the whole study."""
 
-    def __init__(self, stored: StoredStudy) -> None:
-        self.stored = stored
-        self.start = time.monotonic()
+    def __init__(self, stored: StoredStudy, most: int | None = None) -> None:
+        self.stored, self.most = stored, most
+        self.start = self._said = time.monotonic()
+        self._done, self._left = 0, stored.left()  # evaluations here so far; what was left of the study at the start
         file = stored.file
         print(f"{printable(file.name)}: {file.budget} evaluations, {stored.left()} left.", flush=True)
         print(f"{'trial':>6} {'left':>5} {'value':>13} {'best':>13} {'took':>8} {'seconds':>8}  point", flush=True)
@@ -265,19 +274,35 @@ class Progress:
         print(f"{numbers}  {printable(_point(params))}", flush=True)
         if outcome.reason:
             print(f"{'':13}{printable(outcome.reason)}", flush=True)
+        self._done += 1
+        if time.monotonic() - self._said >= _SAID_EVERY and not sys.stdout.isatty():
+            self._said = time.monotonic()
+            if ahead := self.ahead():
+                self.say(ahead)
+
+    def ahead(self) -> str | None:
+        """How long it took so far, and about how long the rest takes; None before there is a rate, and at the end."""
+        elapsed, left = time.monotonic() - self.start, self.stored.left()
+        done = max(self._done, self._left - left)  # those of other workers too
+        rest = left if self.most is None else min(left, self.most - self._done)
+        if not self._done or rest <= 0:
+            return None
+        each = elapsed / done
+        return f"{done} done in {_duration(elapsed)}, {_duration(each)} each; the rest takes about {_duration(rest * each)}."
 
     @contextmanager
     def running(self, trial: FrozenTrial, params: Mapping[str, Any]) -> Iterator[None]:
-        """On a terminal, a line that shows what is being evaluated and for how long."""
+        """On a terminal, a line that shows what is being evaluated, for how long, and how long the rest may take."""
         if not sys.stdout.isatty():
             yield
             return
-        over, start = threading.Event(), time.monotonic()
+        over, start, ahead = threading.Event(), time.monotonic(), self.ahead()
+        after = "" if ahead is None else f"  {ahead}"
 
         def tick() -> None:
             while not over.wait(1.0):
                 seconds = int(time.monotonic() - start)
-                line = f"{trial.number:6d} running for {seconds // 60}:{seconds % 60:02d}  {printable(_point(params))}"
+                line = f"{trial.number:6d} running for {seconds // 60}:{seconds % 60:02d}{after}  {printable(_point(params))}"
                 print(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K", end="", flush=True)
 
         thread = threading.Thread(target=tick, daemon=True)
