@@ -151,3 +151,18 @@ def test_inducing_points_are_the_best_inside():
     within = np.flatnonzero(np.all(X >= 0, axis=1))
     best = within[np.argsort(y[within])][: INDUCING // 4]
     assert np.isin(best, chosen).all()
+
+
+def test_beyond_the_last_step_but_within_the_range_is_inside():
+    optimizer = Optimizer([Float(0.0, 1.19, step=0.3), Int(1, 12, step=4)], budget=6, seed=0)
+    optimizer.tell([1.19, 12], -1.0)
+    assert optimizer.result().x == [1.19, 12]
+
+
+def test_results_outside_are_corrected_like_others():
+    optimizer = narrowed(POINTS, [hills(x) for x in POINTS])
+    away = POINTS[~inside(POINTS)][0]
+    optimizer.correct(away, 7.0)
+    assert 7.0 in optimizer.values
+    with pytest.raises(ValueError, match="lies outside"):
+        optimizer.correct(away, at=away + 0.01)

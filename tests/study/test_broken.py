@@ -46,7 +46,7 @@ def test_a_typo_stops_the_run_and_costs_nothing(tmp_path, capsys):
         assert stored.optimizer().record().failures == []
         assert stored.left() == 8
     mended = write(tmp_path, TYPO.replace("nme", "1.0"))
-    assert "Done: 8 of 8 evaluations, 6 of them failed" in glasses(capsys, "run", mended)
+    assert "Done: 8 of 8 evaluations." in glasses(capsys, "run", mended)
 
 
 def test_keep_going_goes_on(tmp_path, capsys):

@@ -34,6 +34,8 @@ class Space:
         self.parameters = [_parameter(self.label(i), each) for i, each in enumerate(given)]
         self.lattice = lattice_of(self.parameters)
         self.choice = None if self.lattice is None else self.lattice.is_choice  # which coordinates have no order
+        self._low = np.array([0.0 if isinstance(each, Choice) else each.low for each in self.parameters])
+        self._high = np.array([each.count if isinstance(each, Choice) else each.high for each in self.parameters], dtype=float)
         self._plain = all(isinstance(each, Float) for each in self.parameters)
 
     @property
@@ -66,7 +68,11 @@ class Space:
     def to_unit(self, X: np.ndarray) -> np.ndarray:
         """Raw points (n, d) or (d,) in the unit cube, on the grid; data outside the ranges lie outside the cube."""
         columns = [each.to_unit(X[..., i]) for i, each in enumerate(self.parameters)]
-        return np.round(np.stack(columns, axis=-1) * _GRID) / _GRID + 0.0  # no negative zero
+        unit = np.round(np.stack(columns, axis=-1) * _GRID) / _GRID + 0.0  # no negative zero
+        if self.lattice is None:
+            return unit
+        within = (self._low <= X) & (self._high >= X)  # a value beyond the last step is
+        return np.where(within, np.clip(unit, 0.0, 1.0), unit)
 
     def is_inside(self, X: np.ndarray) -> Any:
         """Which raw points (n, d) lie inside the ranges; of one point (d,) whether it does."""

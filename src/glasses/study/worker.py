@@ -22,7 +22,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.trials import broken_by, is_lost
+from glasses.optuna.trials import BROKEN, broken_by, is_lost
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
@@ -325,7 +325,9 @@ class Progress:
 
     def end(self) -> int:
         done = [each for each in self.stored.counted() if each.state.is_finished()]
-        failed = sum(each.state == TrialState.FAIL and not is_lost(each) for each in self.stored.trials())
+        trials = self.stored.trials()
+        free = {number for each in trials for number in each.system_attrs.get(BROKEN, [])}
+        failed = sum(each.state == TrialState.FAIL and not is_lost(each) and each.number not in free for each in trials)
         words = f", {failed} of them failed" if failed else ""
         print(f"Done: {len(done)} of {self.stored.file.budget} evaluations{words}.", flush=True)
         asked = [
