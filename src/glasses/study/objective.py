@@ -121,8 +121,12 @@ class Command:
             last = (ended.errors.lines() or lines or [""])[-1].strip()
             how = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
             said = "\n".join((ended.errors.lines() or lines)[-_LINES:])[-_DETAILS:]
-            words = f"ended with {how}{': ' if last else ''}{printable(last)[:300]}"
-            return Evaluation(None, words, sign="an error within a second" if at_once else None, details=said or None)
+            return Evaluation(
+                None,
+                f"ended with {how}{': ' if last else ''}{printable(last)[:300]}",
+                sign="an error within a second" if at_once else None,
+                details=said or None,
+            )
         if ended.output.cut and len(lines) < 2:
             return Evaluation(
                 None,
