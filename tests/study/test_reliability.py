@@ -225,7 +225,8 @@ def test_a_locked_file_is_waited_for(make_study):
 
 def test_patience_has_an_end(make_study, postgres):
     """A database that does not come back: the result in hand is printed as the command that stores it."""
-    path = make_study(5, seconds=(3.0, 3.1), n_initial=5, storage=postgres.database("gone"))  # stopping the server takes a while
+    seconds = (3.0, 3.1)  # stopping the server takes a while
+    path = make_study(5, seconds=seconds, n_initial=5, storage=postgres.database("gone"))
     command = [sys.executable, "-m", "glasses", "run", str(path), "--patience", "1"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     while not diary(path):

@@ -3,6 +3,9 @@
 POINT = "glasses:point"  # of a running trial: its point in internal numbers, before the parameters are set one by one
 LOST = "glasses:lost"  # of a failed trial whose worker died: it says nothing about the point
 REASON = "glasses:reason"  # of an evaluation that failed by itself: why
+SIGN = "glasses:sign"  # of an evaluation that failed by itself: in which way (``loop.broken``)
+DETAILS = "glasses:details"  # of such an evaluation: its traceback, or the last errors of its command
+BROKEN = "glasses:broken_objective"  # of the last of some failures of a broken objective: the numbers of all of them
 LATE = "glasses:late_result_of"  # of a result that came back after its trial was taken for lost: the number of that trial
 OUTSIDE = "glasses:outside_budget"  # of an evaluation from before the study: evidence without a cost
 WITHDRAWN = "glasses:withdrawn"  # of a result that a person took out of the data; never stored, made from the list of changes

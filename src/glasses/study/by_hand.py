@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 from glasses.loop.ledger import ExhaustedError
 from glasses.optuna.changes import login_name
 from glasses.optuna.marks import CANCELLED, TOLD_BY
-from glasses.optuna.trials import has_result, is_lost, state_of
+from glasses.optuna.trials import has_result, is_complete, is_lost, state_of
 from glasses.study.objective import Evaluation, printable
 from glasses.study.points import checked_part, checked_point, differing, values_of
 from glasses.study.report import shown
@@ -202,7 +202,7 @@ def open_trial(stored: StoredStudy, number: int | None) -> FrozenTrial:
 
 def takes_result(stored: StoredStudy, trial: FrozenTrial) -> bool:
     """Whether a result of this trial may be told: it runs or waits, or was taken for lost, or was cancelled."""
-    if trial.params.keys() != stored.distributions.keys():
+    if not is_complete(trial):
         return trial.state == TrialState.RUNNING and bool(trial.params)
     return not trial.state.is_finished() or is_lost(trial) or CANCELLED in trial.system_attrs
 

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError, TooFewValuesError
-from glasses.optuna.marks import LATE, OUTSIDE, REASON
+from glasses.optuna.marks import BROKEN, DETAILS, LATE, OUTSIDE, REASON
 from glasses.optuna.storage import HEARTBEAT
 from glasses.optuna.trials import has_result, is_lost, state_of, superseded
 from glasses.runtime.cache import cache_folder
 from glasses.study import tables
+from glasses.study.differences import differences
 from glasses.study.objective import printable
 from glasses.study.stored import StoredStudy
 
@@ -38,17 +39,19 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     replaced = superseded(trials)
     states = ["retried" if state_of(trial) == "failed" and trial.number in replaced else state_of(trial) for trial in trials]
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
-    best = None
-    if complete:
-        best = max(complete, key=lambda t: t.value or 0.0) if file.maximize else min(complete, key=lambda t: t.value or 0.0)
+    best = stored.best()
     report: dict[str, Any] = {
         "name": file.name,
         "direction": "maximize" if file.maximize else "minimize",
+        "unit": file.unit,
+        "units": file.units,
         "budget": file.budget,
         "left": stored.left(),
         **{state: states.count(state) for state in _STATES},
         "outside_budget": sum(OUTSIDE in trial.system_attrs and has_result(trial) for trial in trials),
-        "best": None if best is None else {"trial": best.number, "value": best.value, "params": _ordered(stored, best.params)},
+        "best": None
+        if best is None
+        else {"trial": best.number, "value": best.value, "params": _ordered(stored, stored.placing.point(best.params))},
         "open": [
             {"trial": each.number, "params": _ordered(stored, each.params)}
             for each in trials
@@ -65,6 +68,9 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "expected_band": None,
         "note": None,
         "stop": None,
+        "changed": differences(stored),
+        "free_failures": _free_failures(trials),
+        "last_failure": _last_failure(trials),
     }
     if plan and complete:
         kept = _summary_file(stored, trials)
@@ -78,9 +84,25 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     return report
 
 
+def _free_failures(trials: Sequence[FrozenTrial]) -> int:
+    """How many failures cost nothing because the objective was broken."""
+    return len({number for trial in trials for number in trial.system_attrs.get(BROKEN, [])})
+
+
+def _last_failure(trials: Sequence[FrozenTrial]) -> dict[str, Any] | None:
+    """The last evaluation that failed by itself, with its reason and its traceback."""
+    failed = [trial for trial in trials if trial.state == TrialState.FAIL and REASON in trial.system_attrs]
+    if not failed:
+        return None
+    marks = failed[-1].system_attrs
+    return {"trial": failed[-1].number, "reason": marks[REASON], "details": marks.get(DETAILS)}
+
+
 def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
     """What the model says: the recommended point and the plan."""
     report: dict[str, Any] = {}
+    if not optimizer.values:  # none that today's file can use
+        return report
     found = optimizer.result().recommended
     if found is not None:
         report["recommended"] = {"params": found.x, "mean": sign * found.mean, "sd": found.sd}
@@ -195,6 +217,8 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         f"{printable(report['name'])} ({report['direction']}): {counts or 'nothing evaluated yet'}; "
         f"{report['left']} of {report['budget']} left."
     ]
+    if report["free_failures"]:
+        lines.append(f"{report['free_failures']} of the failed ones cost nothing: the objective was broken.")
     rows = []
     if report["best"]:
         rows.append(["best observed", f"{report['best']['value']:.6g}", "", *_cells(report["best"]["params"], names)])
@@ -210,7 +234,9 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         predicted = ["", ""] if each["mean"] is None else [f"{each['mean']:.6g}", f"± {each['sd']:.2g}"]
         rows.append([word, *predicted, *_cells(each["params"], names)])
     if rows:
-        lines += ["", table(["", "value", "sd", *names], rows)]
+        unit, units = report["unit"], report["units"]
+        labels = [labelled(name, units.get(name)) for name in names]
+        lines += ["", table(["", labelled("value", unit), "sd", *labels], rows)]
     if len(report["plan"]) > 10:
         lines.append(f"... and {len(report['plan']) - 10} more planned.")
     if report["expected_best"] is not None:
@@ -222,7 +248,7 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         lines.append(report["note"])
     if report["stop"] is not None:
         lines.append(f"[stop] of the study file is met: {report['stop']}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(printable, report["changed"])])
 
 
 def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
@@ -231,6 +257,7 @@ def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
     What it said besides is in columns named ``extra:...``; names of parameters hold no colon, so no column has two meanings.
     """
     rows = []
+    dropped = [name for name in stored.file.dropped if any(name in trial.params for trial in stored.trials())]
     for trial in stored.trials():
         if trial.state == TrialState.WAITING:
             continue
@@ -238,7 +265,7 @@ def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
             {
                 "trial": trial.number,
                 "state": state_of(trial),
-                **{name: trial.params.get(name) for name in stored.distributions},
+                **{name: trial.params.get(name) for name in [*stored.distributions, *dropped]},
                 "value": trial.value if trial.state == TrialState.COMPLETE else None,
                 "started": None if trial.datetime_start is None else trial.datetime_start.isoformat(timespec="milliseconds"),
                 "finished": None
@@ -293,6 +320,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cells = [[printable(each) for each in row] for row in [header, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     return "\n".join("  ".join(each.ljust(width) for each, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+
+
+def labelled(name: str, unit: str | None) -> str:
+    """A name with its unit, if it has one, as tables and pictures show it."""
+    return name if unit is None else f"{name} ({unit})"
 
 
 def shown(value: Any) -> str:

@@ -24,45 +24,42 @@ from __future__ import annotations
 
 import math
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 import glasses
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.distributions import distribution_of
-from glasses.optuna.liveness import Watch
+from glasses.optuna.distributions import Placing, distribution_of, internal
 from glasses.optuna.marks import ASKED as ASKED
-from glasses.optuna.marks import LATE, LOST, OUTSIDE, REASON
+from glasses.optuna.marks import BROKEN, DETAILS, LATE, OUTSIDE, REASON, SIGN
 from glasses.optuna.sampler import GlassesSampler
-from glasses.optuna.storage import HEARTBEAT, StudyStorage
-from glasses.optuna.trials import has_result, is_taken_back, state_of, superseded
+from glasses.optuna.storage import StudyStorage
+from glasses.optuna.trials import has_result, is_complete, state_of, superseded
 from glasses.study.amendments import Amendable
+from glasses.study.differences import check_same_study
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
+from glasses.study.requeueing import Requeueing
 from glasses.study.storage import NothingYetError, PatientStorage, UnreachableError, open_storage
 
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
 
-DEATHS = "glasses:deaths"  # system attribute of a repetition: how many workers died with this configuration
-_MISSED = 3  # heartbeats without a sign of life: the worker is taken for dead
-_SLACK = 3.0  # seconds more for a worker that has begun an evaluation: a busy machine, a slow database
-_AFTER_OUTAGE = 8.0  # the same after an outage: SQLite lets a call wait for five, and not in the order they came
 _UNUSED = optuna.samplers.RandomSampler(seed=0)  # until the sampler that decides is needed
-_REMEDY = "give this one another name, or use the old file."
 _PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"}
 
 
-class StoredStudy(Amendable):
-    """The study of a study file, in its database. What a person changes afterwards is in ``Amendable``.
+class StoredStudy(Amendable, Requeueing):
+    """The study of a study file, in its database. What a person changes afterwards is in ``Amendable``, what becomes
+    of evaluations whose worker died in ``Requeueing``.
 
     ``writing=False`` only reads. ``patience``: seconds to wait for a database that is out of reach.
     """
@@ -71,15 +68,16 @@ class StoredStudy(Amendable):
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # what matters of its warnings is said here in other words
         self.file = file
         self.distributions = {name: distribution_of(each) for name, each in file.parameters.items()}
+        self.placing = Placing(self.distributions, file.defaults)
         self._database = open_storage(file.storage, writing=writing, patience=patience)
-        self._looked = -math.inf  # when lost trials were last looked for, by the monotonic clock
-        self._heartbeats = Watch()
-        self._outages = 0
+        Requeueing.__init__(self)
         self._judged: tuple[Any, str | None] | None = None  # a state of the study, and the reason to stop in it
         try:
             self.study = self._open(self._database, writing)
             self.storage = StudyStorage(self.study)
-            self._check_same_study()
+            if self.study.directions != [self._direction]:
+                raise ValueError(f"The stored study {file.name!r} has the other direction: give this one another name.")
+            check_same_study(file, self.trials(), self.distributions)
         except BaseException:
             self.close()
             raise
@@ -98,6 +96,7 @@ class StoredStudy(Amendable):
             search_space=self.distributions,
             stale_after=math.inf,  # lost trials are found by their missing heartbeat
         )
+        sampler.defaults = self.file.defaults
         sampler.while_waiting = self.requeue_lost_if_due  # of a worker that died in its turn
         sampler.repeat_when_exhausted = False
         return sampler
@@ -140,28 +139,6 @@ class StoredStudy(Amendable):
         except DuplicatedStudyError:  # another worker was faster
             return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_UNUSED)
 
-    def _check_same_study(self) -> None:
-        """The file and the database must mean the same study; ranges and the budget may change, kinds may not."""
-        if self.study.directions != [self._direction]:
-            raise ValueError(f"The stored study {self.file.name!r} has the other direction: give this one another name.")
-        for trial in self.trials():
-            for name, stored in trial.distributions.items():
-                if name not in self.distributions:
-                    raise ValueError(
-                        f"The stored study {self.file.name!r} has a parameter {name!r}, the file has not: {_REMEDY}"
-                    )
-                try:
-                    optuna.distributions.check_distribution_compatibility(stored, self.distributions[name])
-                except ValueError:
-                    raise ValueError(
-                        f"Parameter {name!r} of the stored study {self.file.name!r} is of another kind in the file: {_REMEDY}"
-                    ) from None
-            missing = [name for name in self.distributions if name not in trial.params]
-            if missing and trial.state == TrialState.COMPLETE:
-                raise ValueError(
-                    f"The stored study {self.file.name!r} has no parameter {missing[0]!r}, the file has one: {_REMEDY}"
-                )
-
     def trials(self) -> list[FrozenTrial]:
         """All attempts, by number, with what people changed afterwards."""
         return self.storage.trials()
@@ -183,6 +160,18 @@ class StoredStudy(Amendable):
                     continue
             counted.append(trial)
         return counted
+
+    def best(self) -> FrozenTrial | None:
+        """The best completed trial inside today's ranges."""
+        found = [
+            each
+            for each in self.trials()
+            if each.state == TrialState.COMPLETE
+            and each.value is not None
+            and internal(self.placing.point(each.params), self.distributions)
+        ]
+        sign = -1.0 if self.file.maximize else 1.0
+        return min(found, key=lambda each: sign * (each.value or 0.0)) if found else None
 
     def left(self) -> int:
         """Evaluations that are neither finished nor running."""
@@ -218,7 +207,14 @@ class StoredStudy(Amendable):
 
         Raises ``ExhaustedError``, and withdraws the trial, when nothing new is left in a finite space.
         """
+        known = self.storage.current(trial)
         try:
+            if is_complete(known):
+                found = self.placing.point(known.params)
+                if internal(found, self.distributions):
+                    return found
+                self._lose(trial)  # it was queued before the ranges changed: there is no such point any more
+                return None
             self.study.sampler = self.sampler
             return self.storage.suggest(trial, self.distributions)
         except UpdateFinishedTrialError:
@@ -227,21 +223,31 @@ class StoredStudy(Amendable):
             self._lose(trial)
             raise
 
-    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> int:
-        """Store a result, also one whose trial was taken for lost; the number of the trial that holds it."""
-        if self._finish(trial, outcome):
+    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any], broken: Sequence[int] = ()) -> int:
+        """Store a result, also one whose trial was taken for lost; the number of the trial that holds it.
+
+        ``broken``: the failures that cost nothing, this one included, because the objective is broken (``trials.broken_by``).
+        """
+        if self._finish(trial, outcome, broken):
             return trial.number
         stored = self.storage.current(trial)
         if outcome.value is None or (stored.state == TrialState.COMPLETE and stored.value == outcome.value):
             return trial.number  # it had arrived although the connection broke
         repetition = self._end_repetition(trial, outcome)
-        return self.add(params, outcome, {LATE: trial.number}) if repetition is None else repetition
+        if repetition is not None:
+            return repetition
+        own = {name: each for name, each in params.items() if name in stored.params or name not in self.file.defaults}
+        return self.add(own, outcome, {LATE: trial.number}, distributions=stored.distributions)
 
-    def _finish(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
+    def _finish(self, trial: FrozenTrial, outcome: Evaluation, broken: Sequence[int] = ()) -> bool:
         try:
             self._note(trial, outcome.extras)
             if outcome.value is None:
                 self.storage.mark(trial, REASON, outcome.reason)
+                marks = ((SIGN, outcome.sign), (DETAILS, outcome.details), (BROKEN, list(broken)))
+                for key, mark in marks:
+                    if mark:
+                        self.storage.mark(trial, key, mark)
         except UpdateFinishedTrialError:
             return False
         state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
@@ -263,108 +269,29 @@ class StoredStudy(Amendable):
         outcome: Evaluation,
         marks: Mapping[str, Any] | None = None,
         times: tuple[datetime, datetime] | None = None,
+        distributions: Mapping[str, BaseDistribution] | None = None,
     ) -> int:
-        """Store an evaluation that no trial asked for, begun and ended now or at other ``times``; its number."""
-        attributes = dict(marks or {})
+        """Store an evaluation that no trial asked for, begun and ended now or at other ``times``; its number.
+
+        ``distributions``: the ranges of its time, where they were others.
+        """
+        attributes, ranges = dict(marks or {}), dict(self.distributions)
+        for name, each in (distributions or {}).items():
+            if name in params and not internal(params, {name: ranges.get(name, each)}):
+                ranges[name] = each
         if outcome.value is None:
             attributes[REASON] = outcome.reason
         template = optuna.trial.create_trial(
             state=TrialState.FAIL if outcome.value is None else TrialState.COMPLETE,
             value=outcome.value,
             params=dict(params),
-            distributions=self.distributions,
+            distributions={name: ranges[name] for name in params},
             user_attrs=outcome.extras,
             system_attrs=attributes,
         )
         if times is not None:
             template.datetime_start, template.datetime_complete = times
         return self.storage.add(template).number
-
-    def give_back(self, trial: FrozenTrial) -> None:
-        """Queue an interrupted evaluation again, unless a person has cancelled it."""
-        if self._lose(trial) and not is_taken_back(self.trials()[trial.number]):
-            self._repeat(trial, trial.system_attrs.get(DEATHS, 0))
-
-    def requeue_lost_if_due(self) -> list[int]:
-        """``requeue_lost``, but not more often than once per heartbeat."""
-        if time.monotonic() - self._looked < self.file.heartbeat:
-            return []
-        self._looked = time.monotonic()
-        return self.requeue_lost()
-
-    def requeue_lost(self) -> list[int]:
-        """Queue the trials of dead workers again; their numbers."""
-        lost = []
-        for trial in self._dead():
-            deaths = trial.system_attrs.get(DEATHS, 0) + 1
-            if deaths > self.file.retries and self._is_decided(trial):
-                words = f"its worker died {deaths} times" if deaths > 1 else "its worker died"
-                self.finish(trial, Evaluation(None, words), trial.params)
-                lost.append(trial.number)
-            elif self._lose(trial):
-                self._repeat(trial, deaths)
-                lost.append(trial.number)
-        return lost
-
-    def free(self, count: int) -> None:
-        """If fewer than ``count`` evaluations are left, wait until running trials without a point have one or are lost.
-
-        A command that was killed while it decided holds its trial until three heartbeats are missing.
-        """
-        undecided = {trial.number for trial in self.storage.trials(TrialState.RUNNING) if not self._is_decided(trial)}
-        while undecided and self.left() < count:
-            self.requeue_lost()
-            running = self.storage.trials(TrialState.RUNNING)
-            undecided &= {trial.number for trial in running if not self._is_decided(trial)}
-            time.sleep(0.1)
-
-    def _is_decided(self, trial: FrozenTrial) -> bool:
-        return trial.params.keys() == self.distributions.keys()
-
-    def _dead(self) -> list[FrozenTrial]:
-        """Running trials whose heartbeat has not changed for three heartbeats, by this process's own clock.
-
-        After an outage every heartbeat is old: all are watched anew from then on, and a worker that has begun an evaluation
-        gets some seconds more to reach the database again.
-        """
-        running = self.storage.trials(TrialState.RUNNING)
-        if self._outages != self._database.outages:
-            self._outages = self._database.outages
-            self._heartbeats.forget()
-        dead = []
-        for trial in running:
-            silent = self._heartbeats.unchanged(trial.number, trial.system_attrs.get(HEARTBEAT))
-            decided = self._is_decided(trial)
-            if decided and ASKED in trial.system_attrs:
-                continue  # evaluated by hand, for as long as it takes
-            slack = 0.0 if not decided else _AFTER_OUTAGE if self._outages else _SLACK
-            if silent > _MISSED * self.file.heartbeat + slack:
-                dead.append(trial)
-        return dead
-
-    def _lose(self, trial: FrozenTrial) -> bool:
-        """RUNNING becomes lost; False if it ended meanwhile."""
-        try:
-            self.storage.mark(trial, LOST, True)
-        except UpdateFinishedTrialError:
-            return False
-        return self.storage.finish(trial, TrialState.FAIL)
-
-    def _repeat(self, trial: FrozenTrial, deaths: int) -> None:
-        found = self.storage.current(trial)
-        if not self._is_decided(found):
-            return  # it had not begun: the budget has it back
-        history = [*trial.system_attrs.get("retry_history", []), trial.number]
-        try:
-            template = optuna.trial.create_trial(
-                state=TrialState.WAITING,
-                params=found.params,
-                distributions=self.distributions,
-                system_attrs={"retry_history": history, DEATHS: deaths},
-            )
-        except ValueError:
-            return  # the ranges have changed: there is no such point any more
-        self.storage.add(template)
 
     def _end_repetition(self, trial: FrozenTrial, outcome: Evaluation) -> int | None:
         """Give a late result to the repetition that waits instead of the trial, if no worker has begun it."""
