@@ -197,7 +197,6 @@ def test_an_export_whose_open_rows_were_filled_in(bench, capsys, old):
         ("temperature,k,how,value\n30,1,warm,1.234,5\n", "line 2: expected 4 cells"),
         ("temperature;k;how;value\n30;1;warm;1.234,5\n", "line 2: The value must be a number, or `failed`, got '1.234,5'"),
         ("temperature,k,how,value\n30,1,hot,1\n", "line 2: ['how'] must be one of 'warm'"),
-        ("temperature,k,how,value\n99,1,warm,1\n", "line 2: ['temperature'] = 99 lies outside [20, 80]"),
         ("temperature,k,value\n30,1,1\n", "line 2: ['how'] must be one of"),
         ("temperature,k,how,value\n30,1,warm,1\n30,1,warm,1e200\n", "line 3: The value '1e200' is beyond 1e100"),
         ("trial,value\n7,1\n", "line 2: there is no open trial 7"),
@@ -385,3 +384,32 @@ def test_any_bytes_give_a_sentence_or_a_preview_and_store_nothing(bench, capsys,
         assert printed.err.count("\n") == 1
     else:
         assert "Nothing" in printed.out
+
+
+def test_old_data_outside_todays_ranges_are_kept_and_used(bench, capsys, old):
+    out = glasses(capsys, "import", bench, old("temperature,k,how,value\n99.5,1,warm,1.5\n30,7,warm,2.5\n40,2,2,3\n"), "--yes")
+    assert "2 rows lie outside today's ranges: the model uses them, and suggests nothing there." in out
+    assert points(bench) == [((99.5, 1, "warm"), 1.5), ((30.0, 7, "warm"), 2.5), ((40.0, 2, "2"), 3.0)]
+    with StoredStudy(read_study(bench), writing=False) as stored:
+        assert stored.best().number == 2  # the only one inside
+        assert len(stored.optimizer().record().func_vals) == 3
+    assert "2 of 3 evaluations lie outside today's ranges" in glasses(capsys, "show", bench)
+    again = glasses(capsys, "import", bench, old("temperature,k,how,value\n99.5,1,warm,1.5\n"), "--yes")
+    assert "1 rows are in the study already" in again
+
+
+def test_results_told_from_a_table_lie_in_the_ranges(bench, capsys, old):
+    path = old("temperature,k,how,value\n99.5,1,warm,1.5\n")
+    assert main(["tell", str(bench), "--csv", str(path)]) == 2
+    assert "= 99.5 lies outside [20, 80]" in capsys.readouterr().err
+
+
+def test_old_data_that_lie_far_away_are_refused(bench, capsys, old):
+    said = glasses(capsys, "import", bench, old("temperature,k,how,value\n1e9,1,warm,1\n"), "--yes", status=2)
+    assert "line 2: ['temperature'] = 1e+09 lies 1000 times the width of the range away from it" in said
+
+
+def test_a_column_that_old_data_lack_takes_its_default(bench, capsys, old):
+    bench.write_text(BENCH.replace("low = 1, high = 5 }", "low = 1, high = 5, default = 3 }"))
+    glasses(capsys, "import", bench, old("temperature,how,value\n30,warm,1.5\n"), "--yes")
+    assert points(bench) == [((30.0, 3, "warm"), 1.5)]

@@ -57,6 +57,14 @@ def is_same_kind(stored: BaseDistribution, today: BaseDistribution) -> bool:
     return kind and getattr(stored, "log", False) == getattr(today, "log", False)
 
 
+def including(distribution: BaseDistribution, value: Any) -> BaseDistribution:
+    """The distribution, or one just wide enough for a number that was measured outside its range."""
+    if internal({"it": value}, {"it": distribution}) or isinstance(distribution, CategoricalDistribution):
+        return distribution
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    return type(distribution)(min(distribution.low, value), max(distribution.high, value), log=distribution.log)  # type: ignore[arg-type]
+
+
 class Placing:
     """Where stored trials lie in the space of today's ``distributions``, which may not be those of their time.
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from glasses.optuna.distributions import internal
 from glasses.optuna.marks import OUTSIDE
 from glasses.optuna.trials import has_result, state_of
 from glasses.space.parameters import Choice
@@ -73,7 +74,11 @@ def preview(
     value_column: str | None = None,
     name: str = "The table",
 ) -> Preview:
-    """Check a table whole. ``by_trial``: a row with a trial is of that trial of this study, even if it has a whole point."""
+    """Check a table whole.
+
+    ``by_trial``: a row with a trial is of that trial of this study, even if it has a whole point. Otherwise these are old data,
+    which may lie outside today's ranges.
+    """
     separator, columns = columns_of(stored.file, text, value_column, name)
     notes = columns.check(name)
     found = Preview(columns.used, again, notes)
@@ -89,6 +94,8 @@ def preview(
         except ValueError as error:
             raise ValueError(f"{name}, line {line}: {error}") from None
     _keep_empty_extras(found)
+    if reader.beyond:
+        notes.append(f"{reader.beyond} rows lie outside today's ranges: the model uses them, and suggests nothing there.")
     if reader.commas:
         notes.append("Decimal commas were read as points.")
     return found
@@ -133,6 +140,7 @@ class _Reader:
         self.stored, self.found, self.separator = stored, found, separator
         self.outside, self.by_trial = outside, by_trial
         self.commas = False
+        self.beyond = 0  # rows outside today's ranges
         self.ours = set(found.columns.values()) >= _EXPORT
         self.trials = stored.trials()
         self.raw = stored.storage.raw_trials()
@@ -231,8 +239,15 @@ class _Reader:
         }
 
     def _checked(self, texts: Mapping[str, str], *, whole: bool) -> dict[str, Any]:
-        parameters, check = self.stored.file.parameters, checked_point if whole else checked_part
-        return check({name: self._value(name, text) for name, text in texts.items()}, parameters, self.stored.distributions, "")
+        parameters, distributions = self.stored.file.parameters, self.stored.distributions
+        defaults = self.stored.file.defaults if whole else {}
+        blank = {name: defaults[name] for name, text in texts.items() if name in defaults and not text.strip()}
+        values = {name: blank[name] if name in blank else self._value(name, text) for name, text in texts.items()}
+        if not whole:
+            return checked_part(values, parameters, distributions, "")
+        point = checked_point(values, parameters, distributions, "", outside=not self.by_trial)
+        self.beyond += not internal(point, distributions)
+        return point
 
     def _value(self, name: str, text: str) -> Any:
         parameters = self.stored.file.parameters

@@ -27,14 +27,20 @@ def values_of(texts: Mapping[str, str], parameters: Mapping[str, Parameter]) -> 
 
 
 def checked_point(
-    values: Mapping[str, Any], parameters: Mapping[str, Parameter], distributions: Mapping[str, BaseDistribution], what: str
+    values: Mapping[str, Any],
+    parameters: Mapping[str, Parameter],
+    distributions: Mapping[str, BaseDistribution],
+    what: str,
+    *,
+    outside: bool = False,
 ) -> dict[str, Any]:
-    """A whole point, as the database can keep it."""
+    """A whole point, as the database can keep it. ``outside``: numbers beyond today's ranges too, as they were measured."""
     space = Space(dict(parameters))
-    raw, _ = space.read(dict(values), what)
+    raw, _ = space.read(dict(values), what, outside=outside)
     point = dict(space.form(raw[0]))
+    inside = space.is_inside(raw)[0]
     for name, value in point.items():
-        if not internal({name: value}, {name: distributions[name]}):
+        if inside and not internal({name: value}, {name: distributions[name]}):
             raise ValueError(f"{name} = {value} lies between two steps of {parameters[name]}: give the nearest.")
     return point
 

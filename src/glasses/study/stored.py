@@ -37,7 +37,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 import glasses
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.distributions import Placing, distribution_of, internal
+from glasses.optuna.distributions import Placing, distribution_of, including, internal
 from glasses.optuna.marks import ASKED as ASKED
 from glasses.optuna.marks import BROKEN, DETAILS, LATE, OUTSIDE, REASON, SIGN
 from glasses.optuna.sampler import GlassesSampler
@@ -285,7 +285,7 @@ class StoredStudy(Amendable, Requeueing):
             state=TrialState.FAIL if outcome.value is None else TrialState.COMPLETE,
             value=outcome.value,
             params=dict(params),
-            distributions={name: ranges[name] for name in params},
+            distributions={name: including(ranges[name], value) for name, value in params.items()},
             user_attrs=outcome.extras,
             system_attrs=attributes,
         )
