@@ -159,7 +159,7 @@ class GlassesSampler(BaseSampler):
 
     def reason_to_stop(self, study: Study, criterion: Criterion) -> str | None:
         """Why a criterion says to end the study, and what that saves; None to go on or if no trial is complete."""
-        if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) or not self._shared(study):
+        if not StudyStorage(study).trials(TrialState.COMPLETE) or not self._shared(study):
             return None
         with self._lock:  # threads take turns, as in deciding
             optimizer = self.optimizer(study)

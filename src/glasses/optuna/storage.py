@@ -8,6 +8,7 @@ package uses Optuna's public names; a test reads the source to make sure.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -23,9 +24,11 @@ except ImportError as error:  # pragma: no cover
 from optuna.distributions import BaseDistribution
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import RDBStorage
-from optuna.storages._rdb import storage
+from optuna.storages._rdb import models, storage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
+
+from glasses.optuna.changes import PREFIX, Change, applied, read_changes
 
 _MAKING = threading.Lock()
 HEARTBEAT = "glasses:heartbeat"  # system attribute of a running trial: a number that changes with every sign of life
@@ -49,15 +52,35 @@ class StudyStorage:
         return self._study._study_id
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
-        """All trials, or those in the given states, by number. Not to be changed: they may be Optuna's own copies.
+        """All trials, or those in the given states, by number, with what people changed afterwards. Not to be changed.
+
+        The changes are read first: a trial that one of them speaks of is never older than the change.
+        """
+        changes = self.changes()
+        found = applied(self.raw_trials(), changes) if changes else self.raw_trials()
+        return [each for each in found if each.state in states] if states else found
+
+    def raw_trials(self) -> list[FrozenTrial]:
+        """All trials as they are stored, by number. Not to be changed: they may be Optuna's own copies.
 
         A Hyperband pruner shows the sampler one bracket of the study alone; the budget and the points taken are those of all.
         """
-        return self._storage.get_all_trials(self._study._study_id, deepcopy=False, states=states or None)
+        return self._storage.get_all_trials(self._study._study_id, deepcopy=False)
 
     def current(self, trial: FrozenTrial) -> FrozenTrial:
-        """The trial as it is stored now."""
+        """The trial as it is stored now, without changes."""
         return self._storage.get_trial(trial._trial_id)
+
+    def changes(self) -> list[Change]:
+        """What people changed afterwards, in its order."""
+        backend = getattr(self._storage, "_backend", self._storage)
+        if isinstance(backend, Database):
+            return read_changes(backend.get_study_attributes(self.key, PREFIX))
+        return read_changes(self._storage.get_study_system_attrs(self.key))
+
+    def change(self, change: Change) -> None:
+        """Keep a change. Its key is its own, so nothing is overwritten, and a repetition after an outage stores the same."""
+        self._storage.set_study_system_attr(self.key, change.key, change.as_attribute())
 
     def add(self, template: FrozenTrial) -> FrozenTrial:
         """Store a new trial."""
@@ -161,11 +184,25 @@ class Database(RDBStorage):
         """Do one access, a transaction of its own; ``name`` is the method of Optuna's that makes it."""
         return call()
 
+    def get_study_attributes(self, study_id: int, prefix: str) -> dict[str, Any]:
+        """The system attributes of a study whose keys begin with ``prefix``: one query, by the index of the table."""
+
+        def call() -> dict[str, Any]:
+            table = models.StudySystemAttributeModel
+            with storage._create_scoped_session(self.scoped_session) as session:
+                found = session.query(table.key, table.value_json).filter(
+                    table.study_id == study_id, table.key.startswith(prefix, autoescape=True)
+                )
+                return {key: json.loads(value) for key, value in found}
+
+        return self.reach("get_study_attributes", call)
+
 
 _ACCESSES = (
     "create_new_study",
     "delete_study",
     "set_study_user_attr",
+    "set_study_system_attr",
     "get_study_id_from_name",
     "get_study_name_from_id",
     "get_study_directions",

@@ -12,7 +12,8 @@
 
 An intermediate value should estimate the final one; if it is much better early on, report something else to the pruner.
 
-Marks of this package are system attributes of the trials, so that no user attribute can be mistaken for one.
+Withdrawn results and cancelled trials (``changes``) mean nothing at all. An evaluation from before the study (``OUTSIDE``) is
+evidence like any other, and costs nothing. A failed trial that was queued again means nothing while its repetition stands.
 """
 
 from __future__ import annotations
@@ -27,11 +28,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.checks import LARGEST
 from glasses.optuna.distributions import external, internal, is_point
+from glasses.optuna.marks import CANCELLED, LATE, LOST, OUTSIDE, POINT, REASON, WITHDRAWN
 
-POINT = "glasses:point"  # of a running trial: its point in internal numbers, before the parameters are set one by one
-LOST = "glasses:lost"  # of a failed trial whose worker died: it says nothing about the point
-REASON = "glasses:reason"  # of an evaluation that failed by itself: why
-LATE = "glasses:late_result_of"  # of a result that came back after its trial was taken for lost: the number of that trial
 MAX_PENDING = 128
 
 
@@ -62,11 +60,12 @@ def evidence(
     points, values, completed, taken = [], [], [], []
     spent, failures = 0, 0
     for trial in trials:
-        if not trial.state.is_finished() or (trial.state == TrialState.FAIL and (trial.number in replaced or is_lost(trial))):
+        if not has_result(trial) or (trial.state == TrialState.FAIL and trial.number in replaced):
             continue
         failed = trial.state == TrialState.FAIL or any(value > 0 for value in trial.constraints.values())
-        failures += failed
-        spent += not failed
+        costs = OUTSIDE not in trial.system_attrs
+        failures += failed and costs
+        spent += not failed and costs
         if not internal(trial.params, distributions):
             continue
         point = {name: trial.params[name] for name in distributions}
@@ -79,7 +78,7 @@ def evidence(
         completed.append(trial.state == TrialState.COMPLETE)
     best = min((v for v, done in zip(values, completed, strict=True) if done and v is not None), default=-math.inf)
     values = [v if done or v is None else max(v, best) for v, done in zip(values, completed, strict=True)]
-    running = _running_points(trials, distributions, replaced, is_stale)[-MAX_PENDING:]
+    running = _running_points(trials, distributions, is_stale)[-MAX_PENDING:]
     taken = taken[max(0, len(taken) + len(running) - MAX_PENDING) :]
     spent += len(running) + max(0, failures - free_failures)
     return Evidence(points, values, taken + running, spent)
@@ -93,15 +92,15 @@ def _value(trial: FrozenTrial) -> float | None:
 
 
 def _running_points(
-    trials: Iterable[FrozenTrial],
+    trials: Sequence[FrozenTrial],
     distributions: Mapping[str, BaseDistribution],
-    replaced: set[int],
     is_stale: Callable[[FrozenTrial], bool],
 ) -> list[dict[str, Any]]:
     """The points of the trials that are running and not stale, queued, or lost and about to be queued again."""
     points = []
+    repeated = superseded(trials, standing=False)
     for trial in trials:
-        lost = is_lost(trial) and trial.number not in replaced
+        lost = is_lost(trial) and trial.number not in repeated
         if lost or (trial.state in (TrialState.RUNNING, TrialState.WAITING) and not is_stale(trial)):
             params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
             point = internal(params, distributions) or ({} if lost else trial.system_attrs.get(POINT, {}))
@@ -110,10 +109,15 @@ def _running_points(
     return points
 
 
-def superseded(trials: Iterable[FrozenTrial]) -> set[int]:
-    """The numbers of failed trials that do not count: queued again, or their result came late and is stored elsewhere."""
+def superseded(trials: Iterable[FrozenTrial], *, standing: bool = True) -> set[int]:
+    """The numbers of failed trials that do not count: queued again, or their result came late and is stored elsewhere.
+
+    Repetitions that were cancelled or withdrawn replace nothing, unless all are asked for (``standing=False``).
+    """
     numbers: set[int] = set()
     for trial in trials:
+        if standing and is_taken_back(trial):
+            continue
         numbers.update(trial.system_attrs.get("retry_history", []))
         if LATE in trial.system_attrs:
             numbers.add(trial.system_attrs[LATE])
@@ -122,4 +126,26 @@ def superseded(trials: Iterable[FrozenTrial]) -> set[int]:
 
 def is_lost(trial: FrozenTrial) -> bool:
     """Whether a trial ended with its worker, and not by itself."""
-    return trial.state == TrialState.FAIL and LOST in trial.system_attrs and REASON not in trial.system_attrs
+    lost = trial.state == TrialState.FAIL and LOST in trial.system_attrs and REASON not in trial.system_attrs
+    return lost and not is_taken_back(trial)
+
+
+def is_taken_back(trial: FrozenTrial) -> bool:
+    """Whether a person withdrew the result of a trial, or cancelled it."""
+    return WITHDRAWN in trial.system_attrs or CANCELLED in trial.system_attrs
+
+
+def has_result(trial: FrozenTrial) -> bool:
+    """Whether a trial ended with a result that stands, a failure included."""
+    return trial.state.is_finished() and not is_lost(trial) and not is_taken_back(trial)
+
+
+def state_of(trial: FrozenTrial) -> str:
+    """complete, failed, lost, withdrawn, cancelled, running, waiting or pruned."""
+    if WITHDRAWN in trial.system_attrs:
+        return "withdrawn"
+    if CANCELLED in trial.system_attrs:
+        return "cancelled"
+    if trial.state == TrialState.FAIL:
+        return "lost" if is_lost(trial) else "failed"
+    return trial.state.name.lower()

@@ -15,8 +15,8 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.optuna.liveness import Watch
+from glasses.optuna.marks import POINT
 from glasses.optuna.storage import StudyStorage
-from glasses.optuna.trials import POINT
 
 TURN = "glasses:turn"  # system attribute of a trial that decides: [ticket, refreshed]; the ticket is 0 while it is drawn
 _LONGEST_TURN = 120.0  # seconds without a change of the ticket: compiling everything anew takes less

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError, TooFewValuesError
+from glasses.optuna.marks import LATE, REASON
 from glasses.optuna.storage import HEARTBEAT
-from glasses.optuna.trials import LATE, REASON, is_lost
+from glasses.optuna.trials import is_lost, state_of
 from glasses.runtime.cache import cache_folder
 from glasses.study.objective import printable
 from glasses.study.stored import StoredStudy
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
     from glasses.loop.result import Forecast
 
 _REMEMBERED = 100  # summaries
-
-
-def state_of(trial: FrozenTrial) -> str:
-    """complete, failed, lost, running, waiting or pruned."""
-    if trial.state == TrialState.FAIL:
-        return "lost" if is_lost(trial) else "failed"
-    return trial.state.name.lower()
 
 
 def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:

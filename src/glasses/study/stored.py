@@ -13,6 +13,9 @@ higher number; hence never more than ``budget`` of them are run, however many wo
 dead and comes back with a result after all does not lose it: the repetition that waits gets it, or it is added if a worker has
 begun that one (only then is there one evaluation more than the budget).
 
+What a person changes afterwards (a result withdrawn, a cancellation undone) may move ranks either way, and may so lead to one
+evaluation more than the budget; a result that was measured is kept, however many there are.
+
 A worker shows that it is alive by changing an attribute of its trial once per heartbeat. A worker that sees it unchanged for
 three heartbeats, by its own clock, takes the other for dead. No stored time is compared with any clock.
 """
@@ -23,6 +26,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +39,12 @@ import glasses
 from glasses.loop.ledger import ExhaustedError
 from glasses.optuna.distributions import distribution_of
 from glasses.optuna.liveness import Watch
+from glasses.optuna.marks import ASKED as ASKED
+from glasses.optuna.marks import LATE, LOST, OUTSIDE, REASON
 from glasses.optuna.sampler import GlassesSampler
 from glasses.optuna.storage import HEARTBEAT, StudyStorage
-from glasses.optuna.trials import LATE, LOST, REASON, is_lost, superseded
+from glasses.optuna.trials import has_result, is_taken_back, state_of, superseded
+from glasses.study.amendments import Amendable
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
 from glasses.study.storage import NothingYetError, PatientStorage, UnreachableError, open_storage
@@ -45,7 +52,6 @@ from glasses.study.storage import NothingYetError, PatientStorage, UnreachableEr
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
 
-ASKED = "glasses:asked"  # system attribute: a person evaluates this one by hand; no worker waits for it
 DEATHS = "glasses:deaths"  # system attribute of a repetition: how many workers died with this configuration
 _MISSED = 3  # heartbeats without a sign of life: the worker is taken for dead
 _SLACK = 3.0  # seconds more for a worker that has begun an evaluation: a busy machine, a slow database
@@ -55,8 +61,8 @@ _REMEDY = "give this one another name, or use the old file."
 _PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"}
 
 
-class StoredStudy:
-    """The study of a study file, in its database.
+class StoredStudy(Amendable):
+    """The study of a study file, in its database. What a person changes afterwards is in ``Amendable``.
 
     ``writing=False`` only reads. ``patience``: seconds to wait for a database that is out of reach.
     """
@@ -157,7 +163,7 @@ class StoredStudy:
                 )
 
     def trials(self) -> list[FrozenTrial]:
-        """All attempts, by number."""
+        """All attempts, by number, with what people changed afterwards."""
         return self.storage.trials()
 
     def counted(self) -> list[FrozenTrial]:
@@ -167,8 +173,10 @@ class StoredStudy:
         trials = self.trials()
         replaced = superseded(trials)
         for trial in trials:
+            if OUTSIDE in trial.system_attrs:
+                continue
             if trial.state == TrialState.FAIL:
-                if is_lost(trial) or trial.number in replaced:
+                if not has_result(trial) or trial.number in replaced:
                     continue
                 if free:
                     free -= 1
@@ -178,13 +186,17 @@ class StoredStudy:
 
     def left(self) -> int:
         """Evaluations that are neither finished nor running."""
-        begun = [trial for trial in self.counted() if trial.state != TrialState.WAITING]
-        return max(0, self.file.budget - len(begun))
+        return self._left(self.counted())
+
+    def _left(self, counted: list[FrozenTrial]) -> int:
+        return max(0, self.file.budget - sum(trial.state != TrialState.WAITING for trial in counted))
 
     def claim(self, *, by_hand: bool = False) -> FrozenTrial | None:
         """A trial that is now this worker's, or None if the budget leaves none."""
         while True:
             counted = self.counted()
+            if self._left(counted) == 0:
+                return None
             waiting = [trial for trial in counted[: self.file.budget] if trial.state == TrialState.WAITING]
             for trial in waiting:
                 if self.storage.claim(trial):
@@ -215,15 +227,15 @@ class StoredStudy:
             self._lose(trial)
             raise
 
-    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
-        """Store a result. None is dropped, not even one whose trial was taken for lost."""
+    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> int:
+        """Store a result, also one whose trial was taken for lost; the number of the trial that holds it."""
         if self._finish(trial, outcome):
-            return
+            return trial.number
         stored = self.storage.current(trial)
-        if stored.state == TrialState.COMPLETE and stored.value == outcome.value:
-            return  # it had arrived although the connection broke
-        if outcome.value is not None and not self._end_repetition(trial, outcome):
-            self.add(params, outcome, {LATE: trial.number})
+        if outcome.value is None or (stored.state == TrialState.COMPLETE and stored.value == outcome.value):
+            return trial.number  # it had arrived although the connection broke
+        repetition = self._end_repetition(trial, outcome)
+        return self.add(params, outcome, {LATE: trial.number}) if repetition is None else repetition
 
     def _finish(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
         try:
@@ -245,8 +257,14 @@ class StoredStudy:
             except Exception as error:
                 print(f"glasses: {name!r} of evaluation {trial.number} could not be stored: {error}.", file=sys.stderr)
 
-    def add(self, params: Mapping[str, Any], outcome: Evaluation, marks: Mapping[str, Any] | None = None) -> int:
-        """Store an evaluation that no trial asked for; its number."""
+    def add(
+        self,
+        params: Mapping[str, Any],
+        outcome: Evaluation,
+        marks: Mapping[str, Any] | None = None,
+        times: tuple[datetime, datetime] | None = None,
+    ) -> int:
+        """Store an evaluation that no trial asked for, begun and ended now or at other ``times``; its number."""
         attributes = dict(marks or {})
         if outcome.value is None:
             attributes[REASON] = outcome.reason
@@ -258,11 +276,13 @@ class StoredStudy:
             user_attrs=outcome.extras,
             system_attrs=attributes,
         )
+        if times is not None:
+            template.datetime_start, template.datetime_complete = times
         return self.storage.add(template).number
 
     def give_back(self, trial: FrozenTrial) -> None:
-        """Queue an interrupted evaluation again."""
-        if self._lose(trial):
+        """Queue an interrupted evaluation again, unless a person has cancelled it."""
+        if self._lose(trial) and not is_taken_back(self.trials()[trial.number]):
             self._repeat(trial, trial.system_attrs.get(DEATHS, 0))
 
     def requeue_lost_if_due(self) -> list[int]:
@@ -346,19 +366,19 @@ class StoredStudy:
             return  # the ranges have changed: there is no such point any more
         self.storage.add(template)
 
-    def _end_repetition(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
+    def _end_repetition(self, trial: FrozenTrial, outcome: Evaluation) -> int | None:
         """Give a late result to the repetition that waits instead of the trial, if no worker has begun it."""
         for each in self.storage.trials(TrialState.WAITING):
             if trial.number in each.system_attrs.get("retry_history", []) and self.storage.claim(each):
                 self.storage.mark(each, LATE, trial.number)
-                return self._finish(each, outcome)
-        return False
+                return each.number if self._finish(each, outcome) else None
+        return None
 
     def reason_to_stop(self) -> str | None:
         """Why the study's criterion says to begin nothing more; None to go on. Asked once per state of the study."""
         if self.file.stop is None or self.left() == 0:
             return None
-        state = tuple((trial.number, trial.state, trial.value, len(trial.params)) for trial in self.trials())
+        state = tuple((trial.number, state_of(trial), trial.value, tuple(trial.params.values())) for trial in self.trials())
         if self._judged is None or self._judged[0] != state:
             self._judged = state, self.file.stop.reason(self.optimizer())
         return self._judged[1]
