@@ -1,8 +1,8 @@
 """Server-sent events: every page that is open learns of a change within a second, wherever it was made.
 
-While at least one page is open, a cheap fingerprint of the study is compared several times per second. Of a change, the head of
-the page and the rows that differ are sent; the model's numbers when they are there. A page says which version it has, so that one
-that was cut off, or whose server was started again, is sent what it missed and no more.
+While at least one page is open, a cheap fingerprint of the study is compared several times per second. Of a change, the head
+of the page and the rows that differ are sent; the model's numbers when they are there. A page says which version it has, so
+that one that was cut off, or whose server was started again, is sent what it missed and no more.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class Live:
             if found == self._fingerprint:
                 return self.served.trouble, None
             state = page_state(stored)
+            state["head"]["budget_line"] = self.served.budget_line
             self._fingerprint = found
             return self.served.trouble, state
         except UnreachableError as error:

@@ -1,7 +1,7 @@
 """What the model says, for the page: the plan, slices, the map of two parameters, the forecast in words. Plain values for JSON.
 
-Each part is a function of a study and its optimiser; ``thinking`` calls them one after the other. Seconds, where the rest of the
-page takes milliseconds.
+Each part is a function of a study and its optimiser; ``thinking`` calls them one after the other. Seconds, where the rest of
+the page takes milliseconds.
 """
 
 from __future__ import annotations

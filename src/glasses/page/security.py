@@ -1,9 +1,9 @@
 """Who may use the page: whoever has its token, from a page of this server, at an address of this server.
 
-The address that is opened holds the token once; it is moved into a cookie that scripts cannot read and that other sites' requests
-do not carry. Every request must name this server in Host (a site that points its own name here is refused) and, where the browser
-says which page sends it, come from this one. What writes must be a POST of JSON with a header that holds a second secret, which
-only this server's page knows: forms and links of other pages cannot send it. Bodies are limited before they are read.
+The address that is opened holds the token once; it is moved into a cookie that scripts cannot read and that other sites'
+requests do not carry. Every request must name this server in Host (a site that points its own name here is refused) and, where
+the browser says which page sends it, come from this one. What writes must be a POST of JSON with a header that holds a second
+secret, which only this server's page knows: forms and links of other pages cannot send it. Bodies are limited.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ LARGEST = 64 * 1024  # bytes of a body
 LARGEST_IMPORT = 4 * 1024 * 1024  # bytes of one that holds a table of results
 
 # Observable Plot puts one style sheet, always the same, into each chart: it is allowed by its hashes (with and without a ramp).
-_CHART_STYLES = "'sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww=' 'sha256-/jg3HOQ97BIOLIR7iXhepLJanBbw11P39q1Ne1E+6Jc='"
+CHART_STYLES = "'sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww=' 'sha256-/jg3HOQ97BIOLIR7iXhepLJanBbw11P39q1Ne1E+6Jc='"
 HEADERS = {
     "content-security-policy": (
-        f"default-src 'none'; script-src 'self'; style-src 'self' {_CHART_STYLES}; img-src 'self' data:; connect-src 'self'; "
+        f"default-src 'none'; script-src 'self'; style-src 'self' {CHART_STYLES}; img-src 'self' data:; connect-src 'self'; "
         "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
@@ -72,9 +72,10 @@ class Guard:
         if not is_own(host, self.host, self.port):
             return PlainTextResponse("This address is not one of this server: open the address that it printed.", 421)
         origin = headers.get("origin")
-        if (origin is not None and origin != f"http://{host}") or headers.get("sec-fetch-site", "none") == "cross-site":
-            if scope["method"] != "GET" or scope["path"] != "/" or origin is not None:
-                return _refused("This request comes from another page: use the page itself.", 403)
+        opened = scope["method"] == "GET" and scope["path"] == "/"  # a link to the page may stand anywhere
+        foreign = headers.get("sec-fetch-site", "none") == "cross-site" and not opened
+        if foreign or (origin is not None and origin != f"http://{host}"):
+            return _refused("This request comes from another page: use the page itself.", 403)
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return _refused("Expected GET to read or POST to write.", 405)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]

@@ -1,7 +1,7 @@
 """The study that a page serves: its file, read again when it changes, and two connections to its database.
 
-``reader`` looks several times per second and therefore never takes the write lock; ``writer`` stores what a person does. What is
-checked and then stored is done in one ``turn``, so that two browsers at this server cannot come in between each other.
+``reader`` looks several times per second and therefore never takes the write lock; ``writer`` stores what a person does. What
+is checked and then stored is done in one ``turn``, so that two browsers at this server cannot come in between each other.
 """
 
 from __future__ import annotations

@@ -9,10 +9,13 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from glasses.optuna.changes import Change, standing
+from glasses.optuna.marks import ASKED
 from glasses.optuna.storage import HEARTBEAT
+from glasses.optuna.trials import state_of
 from glasses.space.parameters import Choice, Float, Parameter
 from glasses.study import report
-from glasses.study.stored import ASKED, StoredStudy
+from glasses.study.stored import StoredStudy
 
 LONGEST = 2000  # characters of one text in the table
 
@@ -38,6 +41,7 @@ def fingerprint(stored: StoredStudy) -> str:
 def head_of(stored: StoredStudy, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Name, budget, counts, the best, the open experiments, the last change."""
     file = stored.file
+    units: Mapping[str, str] = getattr(file, "units", {})
     states = [row["state"] for row in rows.values()]
     complete = [row for row in rows.values() if row["state"] == "complete" and row["value"] is not None]
     best = (max if file.maximize else min)(complete, key=lambda row: row["value"], default=None)
@@ -49,10 +53,8 @@ def head_of(stored: StoredStudy, rows: Mapping[str, Mapping[str, Any]]) -> dict[
         "left": stored.left(),
         "counts": {state: states.count(state) for state in dict.fromkeys(states)},
         "by_workers": file.objective is not None,
-        "unit": file.unit,
-        "parameters": [
-            parameter_of(name, each, stored.file.units.get(name)) for name, each in stored.file.parameters.items()
-        ],
+        "unit": getattr(file, "unit", None),
+        "parameters": [parameter_of(name, each, units.get(name)) for name, each in stored.file.parameters.items()],
         "best": None if best is None else best["trial"],
         "open": [row["trial"] for row in rows.values() if row["state"] == "running" and row["params"]],
         "deciding": sum(row["state"] == "running" and not row["params"] for row in rows.values()),
@@ -63,7 +65,8 @@ def head_of(stored: StoredStudy, rows: Mapping[str, Mapping[str, Any]]) -> dict[
 def parameter_of(name: str, parameter: Parameter, unit: str | None) -> dict[str, Any]:
     """A parameter as the page shows it and takes it from a person."""
     if isinstance(parameter, Choice):
-        return {"name": name, "kind": "choice", "choices": [text_of(each) for each in parameter.values], "unit": unit}
+        texts = [text_of(each) for each in parameter.values]
+        return {"name": name, "kind": "choice", "choices": texts, "values": list(parameter.values), "unit": unit}
     return {
         "name": name,
         "kind": "float" if isinstance(parameter, Float) else "int",
@@ -85,7 +88,7 @@ def row_of(stored: StoredStudy, trial: FrozenTrial) -> dict[str, Any]:
     remarks = report._remarks(trial)
     return {
         "trial": trial.number,
-        "state": report.state_of(trial),
+        "state": state_of(trial),
         "params": {name: trial.params[name] for name in stored.distributions if name in trial.params},
         "value": trial.value if trial.state == TrialState.COMPLETE else None,
         "by_hand": ASKED in trial.system_attrs,
@@ -97,19 +100,11 @@ def row_of(stored: StoredStudy, trial: FrozenTrial) -> dict[str, Any]:
 
 def last_change(stored: StoredStudy) -> dict[str, Any] | None:
     """The latest change that was not taken back, with a sentence of what it was."""
-    changes = stored.changes()
-    undone: set[str] = set()
-    for change in reversed(changes):
-        if change.key in undone:
-            continue
-        if change.what == "undo":
-            undone.add(str(change.undoes))
-            continue
-        return {"key": change.key, "trial": change.trial, "words": words_of(change)}
-    return None
+    found = [change for change in standing(stored.changes()) if change.what != "undo"]
+    return {"key": found[-1].key, "trial": found[-1].trial, "words": words_of(found[-1])} if found else None
 
 
-def words_of(change: Any) -> str:
+def words_of(change: Change) -> str:
     """One sentence about a change of a stored result."""
     where = f"trial {change.trial}"
     if change.what == "correct":

@@ -44,7 +44,7 @@ class Thinking:
     def recall(self) -> None:
         """What is known of the present state, before the page is shown for the first time."""
         stored = self.served.reader
-        if _values(stored):
+        if has_values(stored):
             self._remembered(kept.model_key(stored))
 
     def what_if(self, budget: int) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Thinking:
         key = kept.model_key(stored)
         if self.found.get("key") == key and self.found["state"] in ("ready", "nothing"):
             return
-        if not _values(stored):
+        if not has_values(stored):
             self._say({"key": key, "state": "nothing"})
             return
         if self._remembered(key):
@@ -118,7 +118,7 @@ class Thinking:
         self.said(found)
 
 
-def _values(stored: StoredStudy) -> bool:
+def has_values(stored: StoredStudy) -> bool:
     """Whether there is anything to model."""
     names = stored.distributions.keys()
     return any(
