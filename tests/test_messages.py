@@ -54,6 +54,20 @@ REWORDED = {
     "workers = {} needs an executor: executor=concurrent.futures.ProcessPoolExecutor().": (
         "workers = {} needs an executor: executor={}."
     ),
+    "Trial {} was told before ({}): results are not overwritten.": (
+        "Trial {} was told before ({}): `glasses correct` gives it another result, and keeps the old one."
+    ),
+    "trial {} was told before, with another result ({}).": (
+        "trial {} was told before, with another result ({}): `glasses correct` gives it this one."
+    ),
+    "there is no open trial {}: `glasses show` lists them.": (
+        "there is no open trial {}: `glasses show` lists them, `glasses import` takes rows with every parameter."
+    ),
+    "{} is not text in UTF-8: expected a CSV file.": ("{} is not a text in UTF-8, UTF-16 or Latin-1: expected a CSV file."),
+}
+ALLOWED_NOW = {  # what was refused and is done instead
+    "These are {} evaluations that nobody asked for, but {} of {} are left: raise budget in {} first.",  # stored, and said
+    "Give either --trial or --at, not both: a trial already has its point.",  # the result of a trial done somewhere else
 }
 
 
@@ -92,7 +106,7 @@ def test_the_record_is_long():
 
 @pytest.mark.parametrize("sentence", RECORDED)
 def test_a_recorded_sentence_is_still_said(sentence):
-    assert REWORDED.get(sentence, sentence) in NOW
+    assert (REWORDED.get(sentence, sentence) in NOW) != (sentence in ALLOWED_NOW)
 
 
 def test_nothing_is_reworded_that_is_still_said_as_it_was():

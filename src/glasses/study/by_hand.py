@@ -1,23 +1,28 @@
-"""Studies evaluated by a person: ask for experiments, tell their results. All input is checked before any is stored."""
+"""Studies evaluated by a person: ask for experiments, tell their results. All input is checked before any is stored.
+
+A result may be told for another point than the suggested one: that is where it was done. The database keeps the suggestion, and
+the difference as a correction. No result is refused for lack of budget: what was measured is measured. Tables are read by
+``importing``.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.distributions import internal
-from glasses.optuna.trials import is_lost
-from glasses.space.parameters import Choice
-from glasses.space.space import Space
+from glasses.optuna.changes import login_name
+from glasses.optuna.marks import CANCELLED, TOLD_BY
+from glasses.optuna.trials import has_result, is_lost, state_of
 from glasses.study.objective import Evaluation
+from glasses.study.points import checked_part, checked_point, differing, values_of
 from glasses.study.stored import StoredStudy
 from glasses.study.worker import Alive
 
@@ -26,11 +31,16 @@ _FAILED = ("failed", "fail", "nan", "inf", "-inf", "+inf")
 
 @dataclass(frozen=True)
 class Told:
-    """A checked result that waits to be stored: for a trial, or for a point that was not asked for."""
+    """A checked result that waits to be stored: for a trial, or for a point that was not asked for.
+
+    ``params`` is where it was done. ``marks`` and ``times`` are those of an evaluation that comes from elsewhere.
+    """
 
     outcome: Evaluation
     trial: FrozenTrial | None
     params: dict[str, Any]
+    marks: dict[str, Any] = field(default_factory=dict)
+    times: tuple[datetime, datetime] | None = None
 
 
 def ask(stored: StoredStudy, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
@@ -66,77 +76,107 @@ def ask(stored: StoredStudy, count: int) -> list[tuple[FrozenTrial, dict[str, An
 
 
 def check(stored: StoredStudy, outcome: Evaluation, trial: int | None, point: Mapping[str, str] | None) -> Told:
-    """One result, checked against the study: of an open trial, or of a point given by the texts of its values."""
-    if trial is not None and point:
-        raise ValueError("Give either --trial or --at, not both: a trial already has its point.")
-    if point:
-        told = Told(outcome, None, _point(stored, point, "--at"))
-        _check_budget(stored, [told])
-        return told
-    found = _open_trial(stored, trial)
-    return Told(outcome, found, dict(found.params))
+    """One result, checked against the study.
 
-
-def check_csv(stored: StoredStudy, path: Path) -> tuple[list[Told], int, int]:
-    """The results of a file, all of them checked; how many rows had no value yet, and how many were told before."""
-    rows = _rows(path)
-    names = list(stored.distributions)
-    told, blank, known = [], 0, 0
-    open_trials = {each.number: each for each in stored.trials() if each.state == TrialState.RUNNING}
-    finished = {each.number: each for each in stored.trials() if each.state.is_finished() and not is_lost(each)}
-    open_trials |= {each.number: each for each in stored.trials() if is_lost(each) and each.params}
-    for line, row in rows:
-        place = f"{path}, line {line}"
-        if not row["value"].strip() and not row.get("failed", "").strip():
-            blank += 1
-            continue
-        try:
-            outcome = outcome_of(row["value"], row.get("failed", "").strip().lower() in ("1", "yes", "true", "failed"))
-            if row.get("trial", "").strip():
-                number = _whole(row["trial"])
-                if number in finished:
-                    if finished[number].value != outcome.value:
-                        raise ValueError(f"trial {number} was told before, with another result ({finished[number].value}).")
-                    known += 1
-                    continue
-                if number not in open_trials:
-                    raise ValueError(f"there is no open trial {number}: `glasses show` lists them.")
-                trial = open_trials.pop(number)
-                told.append(Told(outcome, trial, dict(trial.params)))
-            else:
-                told.append(Told(outcome, None, _point(stored, {name: row.get(name, "") for name in names}, "")))
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
-    _check_budget(stored, told)
-    return told, blank, known
+    With a trial, ``point`` names what was done differently; without, it is the whole point, which nobody asked for. Texts.
+    """
+    parameters, distributions = stored.file.parameters, stored.distributions
+    values = values_of(point or {}, parameters)
+    if trial is None and point:
+        return Told(outcome, None, checked_point(values, parameters, distributions, "--at"))
+    found = open_trial(stored, trial)
+    return Told(outcome, found, {**found.params, **checked_part(values, parameters, distributions, "--at")})
 
 
 def store(stored: StoredStudy, told: list[Told]) -> list[int]:
     """Store checked results; the numbers of their trials."""
+    who = login_name()
     numbers = []
     for each in told:
         if each.trial is None:
-            numbers.append(stored.add(each.params, each.outcome))
+            numbers.append(stored.add(each.params, each.outcome, {TOLD_BY: who, **each.marks}, each.times))
         else:
-            stored.finish(each.trial, each.outcome, each.params)
+            _store_of(stored, each.trial, each, who)
             numbers.append(each.trial.number)
     return numbers
 
 
-def ask_for_results(stored: StoredStudy, read: Callable[[str], str]) -> list[Told]:
-    """Results typed in, one by one; an empty answer leaves that trial open."""
+def _store_of(stored: StoredStudy, trial: FrozenTrial, told: Told, who: str) -> None:
+    """Store the result of a trial. Where it was done is stored first, so that nobody sees it at the wrong point."""
+    moved = differing(told.params, trial.params)
+    found = stored.storage.current(trial)
+    if found.state == TrialState.WAITING:
+        stored.storage.claim(trial)  # if a worker is faster, this result is the one that is kept
+    with suppress(UpdateFinishedTrialError):
+        stored.storage.mark(trial, TOLD_BY, who)
+    if moved and not found.state.is_finished():
+        stored.move(trial.number, moved)
+    number = stored.finish(trial, told.outcome, told.params)
+    if number != trial.number:  # it was taken for lost: a repetition has the result, perhaps at the suggested point
+        moved = differing(told.params, stored.trials()[number].params)
+        if moved:
+            stored.move(number, moved)
+
+
+def ask_for_results(stored: StoredStudy, read: Callable[[str], str], say: Callable[[str], object] = print) -> list[Told]:
+    """Results typed in, one by one; an empty answer leaves that trial open, a mistyped one is asked for again."""
     told = []
     for trial in stored.trials():
         if trial.state == TrialState.RUNNING and trial.params:
             point = ", ".join(f"{name}={value}" for name, value in trial.params.items())
-            answer = read(f"trial {trial.number} ({point}): ").strip()
-            if answer:
-                told.append(Told(outcome_of(answer, False), trial, dict(trial.params)))
+            try:
+                outcome = _typed(f"trial {trial.number} ({point}): ", read, say)
+            except EOFError:  # the end of the input: what was typed before counts
+                break
+            if outcome is not None:
+                told.append(Told(outcome, trial, dict(trial.params)))
     return told
 
 
-def _open_trial(stored: StoredStudy, number: int | None) -> FrozenTrial:
-    running = [each for each in stored.trials() if each.state == TrialState.RUNNING and each.params]
+def _typed(question: str, read: Callable[[str], str], say: Callable[[str], object]) -> Evaluation | None:
+    while True:
+        answer = read(question).strip()
+        if not answer:
+            return None
+        try:
+            return outcome_of(answer, False)
+        except ValueError as error:
+            say(f"{error} Once more, or Enter to leave it open.")
+
+
+def said(stored: StoredStudy, told: list[Told], numbers: list[int], remarks: Sequence[str] = ()) -> str:
+    """One line: what is stored now, as what, and what is left."""
+    named = {False: "Stored", True: "Stored as failed"}
+    words = []
+    for failed, beginning in named.items():
+        some = [f"trial {n}" for n, each in zip(numbers, told, strict=True) if (each.outcome.value is None) == failed]
+        if some:
+            words.append(f"{beginning}: {', '.join(some)}.")
+    for each in told:
+        if each.trial is None:
+            continue
+        if CANCELLED in each.trial.system_attrs:
+            words.append(f"Trial {each.trial.number} had been cancelled: its result counts after all.")
+        for name, value in differing(each.params, each.trial.params).items():
+            words.append(f"Trial {each.trial.number} was done at {name} = {value} instead of {each.trial.params[name]}.")
+    return " ".join([*(words or ["Nothing to store."]), *remarks, left_words(stored, bool(numbers))])
+
+
+def left_words(stored: StoredStudy, told: bool = False) -> str:
+    """What is left of the budget; right after a result was told, also that it is beyond it."""
+    begun = sum(each.state != TrialState.WAITING for each in stored.counted())
+    left = f"{stored.left()} of {stored.file.budget} left."
+    return (
+        f"This is evaluation {begun} of a budget of {stored.file.budget}: {left}"
+        if told and begun > stored.file.budget
+        else left
+    )
+
+
+def open_trial(stored: StoredStudy, number: int | None) -> FrozenTrial:
+    """The trial whose result may be told: the only open one, or the one of that number."""
+    trials = stored.trials()
+    running = [each for each in trials if each.state == TrialState.RUNNING and each.params]
     if number is None:
         if len(running) != 1:
             numbers = ", ".join(str(each.number) for each in running)
@@ -146,15 +186,23 @@ def _open_trial(stored: StoredStudy, number: int | None) -> FrozenTrial:
                 else "No trial is open: `glasses ask` opens one, or --at name=value tells a point that nobody asked for."
             )
         return running[0]
-    for each in running:
-        if each.number == number:
-            return each
-    every = {each.number: each for each in stored.trials()}
-    if number in every and is_lost(every[number]) and every[number].params.keys() == stored.distributions.keys():
-        return every[number]  # taken for lost, and here is its result after all
-    if number in every and every[number].state.is_finished():
-        raise ValueError(f"Trial {number} was told before ({every[number].value}): results are not overwritten.")
+    found = next((each for each in trials if each.number == number), None)
+    if found is not None and takes_result(stored, found):
+        return found
+    if found is not None and has_result(found):
+        raise ValueError(
+            f"Trial {number} was told before ({found.value}): `glasses correct` gives it another result, and keeps the old one."
+        )
+    if found is not None and state_of(found) == "withdrawn":
+        raise ValueError(f"Trial {number} is withdrawn: `glasses undo` brings it back, --at name=value tells its point anew.")
     raise ValueError(f"There is no open trial {number}: `glasses show` lists the open ones.")
+
+
+def takes_result(stored: StoredStudy, trial: FrozenTrial) -> bool:
+    """Whether a result of this trial may be told: it runs or waits, or was taken for lost, or was cancelled."""
+    if trial.params.keys() != stored.distributions.keys():
+        return trial.state == TrialState.RUNNING and bool(trial.params)
+    return not trial.state.is_finished() or is_lost(trial) or CANCELLED in trial.system_attrs
 
 
 def outcome_of(result: str | None, failed: bool) -> Evaluation:
@@ -174,78 +222,3 @@ def outcome_of(result: str | None, failed: bool) -> Evaluation:
     if not math.isfinite(value) or abs(value) > 1e100:
         raise ValueError(f"The value {result!r} is beyond 1e100 in size: check its units.")
     return Evaluation(value)
-
-
-def _point(stored: StoredStudy, given: Mapping[str, str], what: str) -> dict[str, Any]:
-    """A configuration from its texts."""
-    values = {}
-    for name, text in given.items():
-        parameter = stored.file.parameters.get(name)
-        if isinstance(parameter, Choice):
-            matches = [each for each in parameter.values if _means(text, each)]
-            values[name] = matches[0] if matches else text
-        else:
-            values[name] = _maybe_number(text)
-    space = Space(stored.file.parameters)
-    raw, _ = space.read(values, what or "the point")
-    point = dict(space.form(raw[0]))
-    for name, value in point.items():
-        if not internal({name: value}, {name: stored.distributions[name]}):
-            raise ValueError(f"{name} = {value} lies between two steps of {stored.file.parameters[name]}: give the nearest.")
-    return point
-
-
-def _maybe_number(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _means(text: str, choice: Any) -> bool:
-    """Whether a text means a choice: it must be exactly its text, except that a number may have spaces around it."""
-    if isinstance(choice, bool):
-        return text == str(choice).lower()
-    return text == choice if isinstance(choice, str) else text.strip() == str(choice)
-
-
-def _check_budget(stored: StoredStudy, told: list[Told]) -> None:
-    more = sum(each.trial is None and (each.outcome.value is not None or stored.file.count_failures) for each in told)
-    if more > stored.left():
-        raise ValueError(
-            f"These are {more} evaluations that nobody asked for, but {stored.left()} of {stored.file.budget} are left: raise "
-            f"budget in {stored.file.path} first."
-        )
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"trial must be a whole number, got {text!r}.") from None
-
-
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = io.StringIO(file.read(), newline="")  # a cell in quotes keeps its line breaks as they are
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not text in UTF-8: expected a CSV file.") from None
-    try:
-        reader = csv.DictReader(lines, strict=True)
-        header = [each.strip() for each in reader.fieldnames or []]
-        reader.fieldnames = header
-        if "value" not in header:
-            raise ValueError(
-                f"{path} needs a column named value (and trial, or every parameter), got {', '.join(header) or 'nothing'}."
-            )
-        if len(set(header)) < len(header):
-            raise ValueError(f"{path} has two columns of one name: {', '.join(header)}.")
-        rows = []
-        for row in reader:
-            if None in row or None in row.values():
-                raise ValueError(f"{path}, line {reader.line_num}: expected {len(header)} cells, one for each column.")
-            rows.append((reader.line_num, row))
-    except csv.Error as error:
-        raise ValueError(f"{path} is not a CSV file: {error}.") from None
-    return rows

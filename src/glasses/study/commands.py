@@ -1,5 +1,5 @@
 """The commands of a study: ``glasses new, run, worker, ask, tell, show, forecast, plot, export``. Imports are made when one is
-called."""
+called. Those that change what is stored are in ``second_thoughts``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from glasses.study.second_thoughts import add_second_thoughts, add_table_options, pairs, preview_of
 
 if TYPE_CHECKING:
     from glasses.study.stored import StoredStudy
@@ -32,6 +34,7 @@ def add_study_commands(commands: Any) -> None:
         file = parser.add_argument("file", type=Path, help="the study file")
         file.complete = {"bash": "_shtab_compgen_files", "zsh": "_files -g '*.toml'", "tcsh": "f"}  # type: ignore[attr-defined]
         parser.set_defaults(action=action)
+        parser._negative_number_matcher = _NEGATIVE
         return parser
 
     add("new", "write a study file to start from", "  glasses new study.toml", _new)
@@ -70,17 +73,19 @@ def add_study_commands(commands: Any) -> None:
         "  glasses tell study.toml 0.83                                  the one experiment that is open\n"
         "  glasses tell study.toml --trial 7 0.83\n"
         "  glasses tell study.toml --trial 8 --failed\n"
+        "  glasses tell study.toml --trial 7 0.8 --at gain=3.5           done a little differently\n"
         "  glasses tell study.toml --at gain=3.5 --at solver=rk4 0.91    one that nobody asked for\n"
         "  glasses tell study.toml --csv results.csv                     columns: value, and trial or every parameter\n"
         "  glasses tell study.toml                                       be asked for each open one",
         _tell,
     )
-    tell._negative_number_matcher = _NEGATIVE
     tell.add_argument("value", nargs="?", help="the measured number, or `failed`")
     tell.add_argument("--trial", type=int, metavar="N", help="which experiment")
-    tell.add_argument("--at", action="append", metavar="NAME=VALUE", help="where, for a point that nobody asked for")
+    tell.add_argument("--at", action="append", metavar="NAME=VALUE", help="where: what was done differently, or all of it")
     tell.add_argument("--failed", action="store_true", help="the experiment failed")
     tell.add_argument("--csv", type=Path, metavar="FILE", help="read results from a CSV file")
+    tell.add_argument("--outside-budget", action="store_true", help="results from before the study: they cost nothing")
+    add_table_options(tell)
 
     show = add(
         "show",
@@ -117,11 +122,14 @@ def add_study_commands(commands: Any) -> None:
     export = add(
         "export",
         "every evaluation, for other programs",
-        "  glasses export study.toml > results.csv\n  glasses export study.toml --format json --out results.json",
+        "  glasses export study.toml > results.csv\n  glasses export study.toml --format json --out results.json\n"
+        "  glasses export study.toml --history > history.csv",
         _on_study(_export, writing=False),
     )
     export.add_argument("--out", type=Path, help="a file instead of the terminal")
+    export.add_argument("--history", action="store_true", help="every result and every change: who, when, before, after, why")
     _format(export, "csv", "json")
+    add_second_thoughts(add, lambda action: _on_study(action, writing=True))
 
 
 def _format(parser: argparse.ArgumentParser, *kinds: str) -> None:
@@ -183,41 +191,31 @@ def _ask(stored: StoredStudy, options: argparse.Namespace) -> None:
 
 
 def _tell(options: argparse.Namespace) -> None:
-    from glasses.study import by_hand
+    from glasses.study import by_hand, importing
 
     given = options.value is not None or options.failed
     if options.csv is not None and (given or options.trial is not None or options.at):
         raise ValueError("--csv holds the results itself: give nothing else with it.")
+    if options.csv is None and (options.again or options.value_column is not None or options.outside_budget):
+        raise ValueError("--again, --value-column and --outside-budget go with --csv FILE.")
     typed = not given and options.csv is None
     if typed and (options.trial is not None or options.at or not sys.stdin.isatty()):
         raise ValueError("A value is missing: type the number that was measured, or --failed.")
     outcome = by_hand.outcome_of(options.value, options.failed) if given else None
-    point = _pairs(options.at)
+    point = pairs(options.at)
     with _stored(options, writing=True) as stored:
-        blank = known = 0
+        remarks: list[str] = []
         if options.csv is not None:
-            told, blank, known = by_hand.check_csv(stored, options.csv)
-        elif outcome is None:
-            told = by_hand.ask_for_results(stored, input)
+            found = preview_of(stored, options, options.csv, outside_budget=options.outside_budget, by_trial=True)
+            numbers, told, remarks = importing.store(stored, found), found.told, found.remarks()
         else:
-            told = [by_hand.check(stored, outcome, options.trial, point)]
-        numbers = by_hand.store(stored, told)
-        left = f"{stored.left()} of {stored.file.budget} left."
-    said = f"Stored: {', '.join(f'trial {number}' for number in numbers)}." if numbers else "Nothing to store."
-    notes = ((blank, "had no value yet"), (known, "were told before"))
-    print(" ".join([said, *(f"{count} rows {why}." for count, why in notes if count), left]))
-
-
-def _pairs(given: list[str] | None) -> dict[str, str] | None:
-    if not given:
-        return None
-    point: dict[str, str] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not equals or not name or name in point:
-            raise ValueError(f"--at takes name=value, once for each parameter, got {each!r}.")
-        point[name] = value
-    return point
+            told = (
+                by_hand.ask_for_results(stored, input)
+                if outcome is None
+                else [by_hand.check(stored, outcome, options.trial, point)]
+            )
+            numbers = by_hand.store(stored, told)
+        print(by_hand.said(stored, told, numbers, remarks))
 
 
 def _show(stored: StoredStudy, options: argparse.Namespace) -> None:
@@ -269,7 +267,7 @@ def _plot(stored: StoredStudy, options: argparse.Namespace) -> None:
         data = overview_data(optimizer, plan, maximize=stored.file.maximize)
     out = options.out or options.file.with_suffix(".png")
     with _drawing(out):
-        draw_overview(data, out, f"{printable(stored.file.name)}: {len(data.values)} of {stored.file.budget} evaluations")
+        draw_overview(data, out, f"{printable(stored.file.name)}: {report.spent_words(stored)}")
     print(f"Wrote {out}.")
     if note is not None:
         print(note)
@@ -279,8 +277,11 @@ def _export(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.study import report
     from glasses.study.objective import printable
 
-    rows = report.rows_of(stored)
-    text = report.as_csv(rows) if options.format == "csv" else report.as_json(rows) + "\n"
+    rows = report.history_rows(stored) if options.history else report.rows_of(stored)
+    if options.format == "csv":
+        text = report.as_csv(rows)
+    else:
+        text = report.as_json(stored.history() if options.history else rows) + "\n"
     if options.out is None:
         on_screen = sys.stdout.isatty()  # a terminal would interpret control characters in a value
         sys.stdout.write("".join(f"{printable(line)}\n" for line in text.splitlines()) if on_screen else text)

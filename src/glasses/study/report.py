@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import os
@@ -18,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError, TooFewValuesError
-from glasses.optuna.marks import LATE, REASON
+from glasses.optuna.marks import LATE, OUTSIDE, REASON
 from glasses.optuna.storage import HEARTBEAT
-from glasses.optuna.trials import is_lost, state_of
+from glasses.optuna.trials import has_result, is_lost, state_of, superseded
 from glasses.runtime.cache import cache_folder
+from glasses.study import tables
 from glasses.study.objective import printable
 from glasses.study.stored import StoredStudy
 
@@ -30,12 +29,14 @@ if TYPE_CHECKING:
     from glasses.loop.result import Forecast
 
 _REMEMBERED = 100  # summaries
+_STATES = ("complete", "failed", "retried", "running", "waiting", "lost", "withdrawn", "cancelled")
 
 
 def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     """State, best, recommended and plan of a study."""
     file, trials = stored.file, stored.trials()
-    states = [state_of(trial) for trial in trials]
+    replaced = superseded(trials)
+    states = ["retried" if state_of(trial) == "failed" and trial.number in replaced else state_of(trial) for trial in trials]
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
     best = None
     if complete:
@@ -45,12 +46,18 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "direction": "maximize" if file.maximize else "minimize",
         "budget": file.budget,
         "left": stored.left(),
-        **{state: states.count(state) for state in ("complete", "failed", "running", "lost")},
+        **{state: states.count(state) for state in _STATES},
+        "outside_budget": sum(OUTSIDE in trial.system_attrs and has_result(trial) for trial in trials),
         "best": None if best is None else {"trial": best.number, "value": best.value, "params": _ordered(stored, best.params)},
         "open": [
             {"trial": each.number, "params": _ordered(stored, each.params)}
             for each in trials
             if each.state == TrialState.RUNNING and each.params
+        ],
+        "queued": [
+            {"trial": each.number, "params": _ordered(stored, each.params)}
+            for each in trials
+            if each.state == TrialState.WAITING and each.params
         ],
         "recommended": None,
         "plan": [],
@@ -91,6 +98,17 @@ def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
             report["expected_best"] = sign * float(forecast.expected[-1])
             report["expected_band"] = sorted(sign * float(end[-1]) for end in (forecast.low, forecast.high))
     return report
+
+
+def spent_words(stored: StoredStudy) -> str:
+    """How many evaluations the budget has paid for, failures included; and what is under way or came from elsewhere."""
+    counted = stored.counted()
+    done = sum(each.state.is_finished() for each in counted)
+    running = sum(each.state == TrialState.RUNNING for each in counted)
+    outside = sum(OUTSIDE in each.system_attrs and has_result(each) for each in stored.trials())
+    more = [f"{running} under way"] if running else []
+    more += [f"{outside} from outside the budget"] if outside else []
+    return ", ".join([f"{done} of {stored.file.budget} evaluations", *more])
 
 
 def forecast_or_note(optimizer: Optimizer, steps: int | None = None) -> tuple[Forecast | None, str | None]:
@@ -169,7 +187,10 @@ def _remember(kept: Path | None, found: dict[str, Any]) -> None:
 
 def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
     """The summary for a person."""
-    counts = ", ".join(f"{report[state]} {state}" for state in ("complete", "failed", "running", "lost") if report[state])
+    words = {"retried": "tried again", "waiting": "queued"}
+    counts = ", ".join(f"{report[state]} {words.get(state, state)}" for state in _STATES if report[state])
+    if report["outside_budget"]:
+        counts += f" ({report['outside_budget']} of them outside the budget)"
     lines = [
         f"{printable(report['name'])} ({report['direction']}): {counts or 'nothing evaluated yet'}; "
         f"{report['left']} of {report['budget']} left."
@@ -182,6 +203,8 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         rows.append(["recommended", f"{found['mean']:.6g}", f"± {found['sd']:.2g}", *_cells(found["params"], names)])
     for each in report["open"]:
         rows.append([f"running: trial {each['trial']}", "", "", *_cells(each["params"], names)])
+    for each in report["queued"]:
+        rows.append([f"queued: trial {each['trial']}", "", "", *_cells(each["params"], names)])
     for i, each in enumerate(report["plan"][:10]):
         word = "next" if i == 0 else f"then, {i + 1}."
         predicted = ["", ""] if each["mean"] is None else [f"{each['mean']:.6g}", f"± {each['sd']:.2g}"]
@@ -203,7 +226,7 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
-    """One row per attempt that began: number, state, parameters, value, times, and what the objective said besides.
+    """One row per attempt that began, as it is understood now: number, state, parameters, value, times, remarks.
 
     What it said besides is in columns named ``extra:...``; names of parameters hold no colon, so no column has two meanings.
     """
@@ -227,6 +250,19 @@ def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
     return rows
 
 
+def history_rows(stored: StoredStudy) -> list[dict[str, Any]]:
+    """One row per result and per change: who, when, what before, what after, and why."""
+    rows = []
+    for entry in stored.history():
+        sides: dict[str, Any] = {}
+        for side in ("before", "after"):
+            found = entry[side] or {"state": None, "value": None, "params": {}}
+            sides |= {f"{side}:state": found["state"], f"{side}:value": found["value"]}
+            sides |= {f"{side}:{name}": found["params"].get(name) for name in stored.distributions}
+        rows.append({**{key: value for key, value in entry.items() if key not in ("before", "after")}, **sides})
+    return rows
+
+
 def _remarks(trial: FrozenTrial) -> dict[str, Any]:
     """Why it failed, whose late result it is, and what the objective said besides."""
     remarks: dict[str, Any] = {}
@@ -237,18 +273,14 @@ def _remarks(trial: FrozenTrial) -> dict[str, Any]:
         remarks["reason"] = extras.pop("reason")  # stored by a version that kept it among the extras
     if LATE in trial.system_attrs:
         remarks[LATE] = trial.system_attrs[LATE]
+    if OUTSIDE in trial.system_attrs:
+        remarks[OUTSIDE] = True
     return remarks | {f"extra:{key}": value for key, value in extras.items()}
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV; every column that any row has."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({key: _cell(value) for key, value in row.items()})
-    return buffer.getvalue()
+    """Rows as CSV; every column that any row has, in one order whatever the rows."""
+    return tables.as_csv(rows, ["reason", LATE, OUTSIDE])
 
 
 def as_json(value: Any) -> str:
@@ -274,12 +306,6 @@ def _number(value: float) -> float | None:
 
 def _cells(params: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     return [shown(params[name]) if name in params else "" for name in names]
-
-
-def _cell(value: Any) -> Any:
-    if value is None:
-        return ""
-    return json.dumps(value) if isinstance(value, dict | list | bool) else repr(value) if isinstance(value, float) else value
 
 
 def _ordered(stored: StoredStudy, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.trials import is_lost
+from glasses.optuna.marks import OUTSIDE
+from glasses.optuna.trials import has_result, superseded
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
@@ -270,7 +271,10 @@ class Progress:
 
     def end(self) -> int:
         done = [each for each in self.stored.counted() if each.state.is_finished()]
-        failed = sum(each.state == TrialState.FAIL and not is_lost(each) for each in self.stored.trials())
+        trials = self.stored.trials()
+        replaced = superseded(trials)
+        ended = [each for each in trials if has_result(each) and OUTSIDE not in each.system_attrs]
+        failed = sum(each.state == TrialState.FAIL and each.number not in replaced for each in ended)
         words = f", {failed} of them failed" if failed else ""
         print(f"Done: {len(done)} of {self.stored.file.budget} evaluations{words}.", flush=True)
         asked = [
