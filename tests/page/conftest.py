@@ -15,12 +15,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker("study")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    """What the page keeps (tokens, numbers of the model) is this test's own; compiled programs are shared by the threads."""
-    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def bench(tmp_path):
     """A study file without an objective; every suggestion is an initial point, so no model is needed."""

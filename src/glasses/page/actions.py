@@ -19,7 +19,7 @@ from glasses.optuna.changes import Change, standing
 from glasses.optuna.trials import has_result, state_of
 from glasses.page.served import Served
 from glasses.page.state import text_of, words_of
-from glasses.study import by_hand
+from glasses.study import by_hand, importing
 from glasses.study.objective import Evaluation
 from glasses.study.points import values_of
 from glasses.study.report import shown
@@ -169,21 +169,17 @@ class Actions:
 
     def preview(self, body: Body) -> dict[str, Any]:
         """What would be stored of a table of results; nothing is."""
-        from glasses.study import importing
-
-        text, options = _import(body)
+        text, again, outside = _import(body)
         stored = self.served.writer
-        found = importing.preview(stored, text, **options)
+        found = importing.preview(stored, text, again=again, outside_budget=outside)
         return {"said": f"{len(found.told)} results can be stored.", **_shown_preview(stored, found)}
 
     def store(self, body: Body) -> dict[str, Any]:
         """Store a table of results; what is there already is not stored again."""
-        from glasses.study import importing
-
-        text, options = _import(body)
+        text, again, outside = _import(body)
         with self.served.turn:
             stored = self.served.writer
-            found = importing.preview(stored, text, **options)
+            found = importing.preview(stored, text, again=again, outside_budget=outside)
             numbers = importing.store(stored, found)
         said = f"Stored {len(numbers)} results." if numbers else "Nothing new to store."
         return {"said": said, "trials": numbers}
@@ -197,11 +193,11 @@ def _undo_of(change: Change) -> dict[str, Any]:
     return {"path": "undo", "body": {"key": change.key}}
 
 
-def _import(body: Body) -> tuple[str, dict[str, bool]]:
+def _import(body: Body) -> tuple[str, bool, bool]:
     text = body.get("text")
     if not isinstance(text, str):
         raise ValueError("text is missing: expected the content of a CSV file.")
-    return text, {"again": body.get("again") is True, "outside_budget": body.get("outside_budget") is not False}
+    return text, body.get("again") is True, body.get("outside_budget") is not False
 
 
 def _shown_preview(stored: StoredStudy, found: Any) -> dict[str, Any]:

@@ -170,6 +170,7 @@ const GlassesCharts = (() => {
 
   // All charts of the model, each in a figure of its own inside `container`.
   function all(container, state, model, open) {
+    if (!complete(state).length) { container.replaceChildren(); return; }
     const figures = [["convergence", (f) => convergence(f, state, model, open)]];
     if (model.map) figures.push(["map", (f) => map(f, state, model, open)]);
     for (const each of model.slices ?? []) figures.push([`slice ${each.name}`, (f) => slice(f, state, model, each, open)]);
