@@ -72,8 +72,8 @@ const GlassesCharts = (() => {
     const plan = (model.plan ?? []).filter((each) => each.middle !== null).slice(0, 60)
       .map((each, i) => ({ ...each, k: dots.length + i + 1, value: each.middle, title: planTitle(state, each, i) }));
     draw(figure, "Values so far, and the plan", `${dots.length} evaluations and ${plan.length} planned ones`, {
-      x: { label: "evaluation", tickFormat: "d", ticks: Math.min(10, Math.max(2, dots.length + plan.length)), interval: dots.length + plan.length < 12 ? 1 : undefined, nice: false },
-      y: { label: labelled("value", state.head.unit), grid: true, nice: true }, height: 250,
+      x: { label: "evaluation", labelArrow: "none", tickFormat: "d", ticks: Math.min(10, Math.max(2, dots.length + plan.length)), interval: dots.length + plan.length < 12 ? 1 : undefined, nice: false },
+      y: { label: labelled("value", state.head.unit), grid: true, nice: true, labelArrow: "none" }, height: 250,
       marks: [
         Plot.ruleX(plan, { x: "k", y1: "low", y2: "high", stroke: VERMILLION, strokeOpacity: 0.5 }),
         Plot.dot(dots, { x: "k", y: "value", fill: GREY, r: dots.length > 300 ? 2 : 3.5 }),
@@ -132,18 +132,18 @@ const GlassesCharts = (() => {
     const plan = (model.plan ?? []).slice(0, 60).map((p, i) => ({ a: p.params[a.name], b: p.params[b.name], title: p.middle === null ? "plan" : planTitle(state, p, i) }));
     const best = { a: model.recommended.params[a.name], b: model.recommended.params[b.name], title: `recommended\n${point(state.head.parameters, model.recommended.params)}` };
     const width = Math.max(260, Math.min(1100, figure.clientWidth || 640));
-    draw(figure, `Map of the model: ${a.name} and ${b.name}`, "the median that the model predicts over both parameters", {
+    draw(figure, `Map of the model: ${a.name} and ${b.name} (◇ recommended)`, "the median that the model predicts over both parameters", {
       x: scale(a), y: scale(b), height: Math.round(Math.min(460, width * 0.8)), marginTop: 24,
       color: { scheme: "YlGnBu", reverse: state.head.direction === "minimize", legend: true, label: labelled("median of the model", state.head.unit), width: Math.min(280, width - 20) },
       marks: [
         Plot.contour(found.median, { width: found.width, height: found.height, x1: a.low, x2: a.high, y1: b.low, y2: b.high, fill: Plot.identity, thresholds: 14, stroke: "#ffffff", strokeOpacity: 0.35, strokeWidth: 0.6 }),
-        Plot.line(plan, { x: "a", y: "b", stroke: VERMILLION, strokeOpacity: 0.5, strokeDasharray: "3 3" }),
         Plot.dot(dots, { x: "a", y: "b", fill: "white", stroke: INK, r: 4 }),
         Plot.dot(missed, { x: "a", y: "b", stroke: INK, symbol: "times", r: 5, strokeWidth: 2 }),
         Plot.dot(plan.slice(1), { x: "a", y: "b", stroke: VERMILLION, fill: "white", r: 4.5, strokeWidth: 2 }),
         Plot.dot([best], { x: "a", y: "b", stroke: GREEN, fill: "white", symbol: "diamond2", r: 7, strokeWidth: 2.5 }),
         Plot.dot(busy, { x: "a", y: "b", fill: BROWN, stroke: "white", symbol: "triangle", r: 6 }),
         Plot.dot(plan.slice(0, 1), { x: "a", y: "b", fill: VERMILLION, stroke: "white", symbol: "star", r: 11 }),
+        Plot.text(plan.slice(1, 10), { x: "a", y: "b", text: (d, i) => String(i + 2), dy: -12, fontSize: 11, fontWeight: 600, fill: INK, stroke: "white", strokeWidth: 3 }),
         tip([...dots, ...missed, ...busy, ...plan, best], "a", "b", "title"),
       ],
     }, open);

@@ -9,13 +9,16 @@ const lines = new Map();
 let sorted = { key: "trial", descending: true };
 let columns = [];
 
+const moments = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+function when(text) { return text ? moments.format(new Date(text)) : ""; } // the machine's own time, as it was stored
+
 function columnsOf(head) {
   return [
     { key: "trial", title: "trial", of: (row) => row.trial, number: true },
     { key: "state", title: "state", of: (row) => row.state },
     { key: "value", title: labelled("value", head.unit), of: (row) => row.value, number: true },
     ...head.parameters.map((p) => ({ key: `param ${p.name}`, title: labelled(p.name, p.unit), of: (row) => row.params[p.name] ?? null, number: p.kind !== "choice" })),
-    { key: "finished", title: "finished", of: (row) => row.finished, text: (row) => row.finished ? row.finished.replace("T", " ") : "" },
+    { key: "finished", title: "finished", of: (row) => row.finished, text: (row) => when(row.finished) },
     { key: "reason", title: "reason", of: (row) => row.reason },
   ];
 }
@@ -59,6 +62,7 @@ function lineOf(row, best) {
     const cell = line.insertCell(), value = column.of(row);
     cell.textContent = column.text ? column.text(row) : shown(value);
     cell.className = column.key.startsWith("param ") ? "" : column.key;
+    if (column.key === "finished" && value) cell.title = value.replace("T", " ");
     if (column.number) cell.classList.add("number");
   }
   const cell = line.insertCell();
