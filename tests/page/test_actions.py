@@ -8,9 +8,10 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opened import STUDY, TOKEN, Page, dump, stored_trials
+from opened import STUDY, TOKEN, Page, dump, sentence, stored_trials
 
 from glasses.optuna.trials import state_of
+from glasses.study.storage import UnreachableError
 
 HOSTILE = "<script>alert(1)</script>\"'&{{7*7}}"
 
@@ -57,6 +58,15 @@ def test_ask_tell_correct_withdraw_undo_cancel(page):
     assert page.state()["head"]["left"] == 10
     entries = page.get("/api/history", params={"trial": 0}).json()["entries"]
     assert [entry["what"] for entry in entries] == ["told", "correct", "undo", "undo", "withdraw"]
+
+
+def test_a_trial_without_its_whole_point_cannot_be_told(page):
+    stored = page.served.writer
+    trial = stored.claim(by_hand=True)
+    stored.storage.suggest(trial, {"temperature": stored.distributions["temperature"]})
+    state = page.state()
+    assert (state["head"]["open"], state["head"]["deciding"]) == ([], 1)
+    assert page.act("tell", status=400, trial=0, value="1") == "Trial 0 is being decided: wait for its point."
 
 
 def test_what_is_sent_twice_is_stored_once(page):
@@ -294,3 +304,49 @@ def test_the_numbers_are_the_studys(page):
     assert state["head"]["best"] == 1
     assert state["head"]["counts"] == {"complete": 3}
     assert math.isfinite(state["rows"]["1"]["params"]["temperature"])
+
+
+def test_a_database_out_of_reach_is_said_and_what_was_seen_stays(page, monkeypatch):
+    page.act("ask", n=1, request="a")
+
+    def away(*arguments):
+        raise UnreachableError("The database stayed out of reach for 10 s (gone): start again later.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("glasses.page.live.fingerprint", away)
+        patch.setattr(page.served.writer.storage, "trials", away)
+        assert page.state()["head"]["open"] == [0]
+        assert page.app.state.live.trouble == "The database stayed out of reach for 10 s (gone): start again later."
+        assert "out of reach" in page.act("tell", status=503, trial=0, value="1")
+    page.act("tell", trial=0, value="1")
+    assert page.app.state.live.trouble is None
+
+
+def test_another_budget_is_looked_at_and_not_kept(page):
+    """A forecast needs the model: four values are enough for two parameters."""
+    page.act("ask", n=4, request="a")
+    for number, value in enumerate((3.0, 1.0, 2.0, 2.5)):
+        page.act("tell", trial=number, value=str(value))
+    text = page.served.path.read_text()
+    found = page.get("/api/forecast", params={"budget": "7"}).json()
+    assert len(found["steps"]) == 3
+    assert found["words"].startswith("The next three are expected to bring")
+    assert found["edit"] == "To change it for good, edit line 4 of bench.toml: budget = 7."
+    assert page.served.path.read_text() == text
+    refused = page.get("/api/forecast", params={"budget": "3"})
+    assert sentence(refused) == "The budget must be between 5 and 132 to be looked at, got 3."
+
+
+def test_a_table_is_shown_before_it_is_stored(page):
+    text = "temperature,catalyst,value\n41.5,none,1.25\n42.5,copper,1.75\n"
+    before = dump(page.served.path)
+    found = page.act("import/preview", text=text)
+    assert (found["count"], found["duplicates"]) == (2, 0)
+    assert found["rows"][0][:5] == ["2", "", "41.5", "none", "1.25"]
+    assert dump(page.served.path) == before
+    assert page.act("import/store", text=text)["said"] == "Stored 2 results."
+    assert page.act("import/store", text=text)["said"] == "Nothing new to store."
+    assert page.act("import/preview", text=text)["duplicates"] == 2
+    assert page.state()["head"]["left"] == 10
+    for wrong in ("", "a,b\n1,2\n", "temperature,catalyst,value\n1000,none,1\n", "temperature,value\n30,1\n", "\0", "=1+1"):
+        page.act("import/store", status=400, text=wrong)

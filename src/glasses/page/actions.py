@@ -18,7 +18,7 @@ from glasses.loop.ledger import ExhaustedError
 from glasses.optuna.changes import Change, standing
 from glasses.optuna.trials import has_result, state_of
 from glasses.page.served import Served
-from glasses.page.state import text_of, words_of
+from glasses.page.state import is_being_decided, text_of, words_of
 from glasses.study import by_hand, importing
 from glasses.study.objective import Evaluation
 from glasses.study.points import values_of
@@ -92,6 +92,8 @@ class Actions:
             point = {name: text for name, text in _texts(body, "params").items() if _differs(trial, name, text)}
             if trial.state == TrialState.WAITING:
                 raise ValueError(f"Trial {number} is not begun: get it as the next experiment first.")
+            if is_being_decided(stored, trial):
+                raise ValueError(f"Trial {number} is being decided: wait for its point.")
             if has_result(trial) or state_of(trial) == "withdrawn":
                 if not point and state_of(trial) != "withdrawn" and trial.value == outcome.value:
                     return {"said": f"Trial {number} has this result already.", "trials": [number]}

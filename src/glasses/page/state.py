@@ -56,8 +56,8 @@ def head_of(stored: StoredStudy, rows: Mapping[str, Mapping[str, Any]]) -> dict[
         "unit": getattr(file, "unit", None),
         "parameters": [parameter_of(name, each, units.get(name)) for name, each in stored.file.parameters.items()],
         "best": None if best is None else best["trial"],
-        "open": [row["trial"] for row in rows.values() if row["state"] == "running" and row["params"]],
-        "deciding": sum(row["state"] == "running" and not row["params"] for row in rows.values()),
+        "open": [row["trial"] for row in rows.values() if row["state"] == "running" and not row["deciding"]],
+        "deciding": sum(row["deciding"] for row in rows.values()),
         "last_change": last_change(stored),
     }
 
@@ -92,10 +92,16 @@ def row_of(stored: StoredStudy, trial: FrozenTrial) -> dict[str, Any]:
         "params": {name: trial.params[name] for name in stored.distributions if name in trial.params},
         "value": trial.value if trial.state == TrialState.COMPLETE else None,
         "by_hand": ASKED in trial.system_attrs,
+        "deciding": is_being_decided(stored, trial),
         "started": _moment(trial.datetime_start),
         "finished": _moment(trial.datetime_complete),
         "reason": None if remarks.get("reason") is None else str(remarks["reason"])[:LONGEST],
     }
+
+
+def is_being_decided(stored: StoredStudy, trial: FrozenTrial) -> bool:
+    """Whether a trial was asked for and has no whole point yet; its parameters are stored one after the other."""
+    return trial.state == TrialState.RUNNING and not trial.params.keys() >= stored.distributions.keys()
 
 
 def last_change(stored: StoredStudy) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ const GlassesCharts = (() => {
 
   function rowsOf(state) { return Object.values(state.rows).sort((a, b) => a.trial - b.trial); }
   function complete(state) { return rowsOf(state).filter((row) => row.state === "complete" && row.value !== null); }
-  function underWay(state) { return rowsOf(state).filter((row) => row.state === "running" && Object.keys(row.params).length); }
+  function underWay(state) { return rowsOf(state).filter((row) => row.state === "running" && !row.deciding); }
   function powers(value) { // of the ticks of a logarithmic axis, those that are powers of ten
     const power = Math.log10(value);
     return Math.abs(power - Math.round(power)) < 1e-9 ? (Math.abs(power) < 5 ? String(Number(value.toPrecision(2))) : value.toExponential(0)) : "";

@@ -50,7 +50,7 @@ function showHead(page) {
 
 function actionsOf(row) {
   if (["complete", "failed"].includes(row.state)) return ["history", "correct", "withdraw", ...(row.state === "failed" ? ["retry"] : [])];
-  if (row.state === "running" && row.by_hand && Object.keys(row.params).length) return ["history", "correct", "cancel"];
+  if (row.state === "running" && row.by_hand && !row.deciding) return ["history", "correct", "cancel"];
   return row.state === "waiting" ? ["cancel"] : ["history"];
 }
 
