@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 from children import default_signals
 from opened import STUDY, stored_trials
+from optuna.trial import TrialState, create_trial
 from server import TOKEN, Server
 from shell import glasses
 
+from glasses.optuna.marks import ASKED
 from glasses.page.security import write_secret
-from glasses.study import by_hand
 from glasses.study.file import read_study
 from glasses.study.objective import Evaluation
 from glasses.study.stored import StoredStudy
@@ -119,6 +120,15 @@ class Mortal:
         self.process.join()
 
 
+def an_open_trial(stored, k):
+    return create_trial(
+        state=TrialState.RUNNING,
+        params={"temperature": 20.0 + 0.1 * k, "catalyst": "none"},
+        distributions=stored.distributions,
+        system_attrs={ASKED: True},
+    )
+
+
 @pytest.mark.slow
 def test_fifty_kills_in_a_series_of_requests(tmp_path):
     """Nothing that was answered is lost; nothing is stored twice, although whatever was not answered is sent again."""
@@ -126,7 +136,7 @@ def test_fifty_kills_in_a_series_of_requests(tmp_path):
     path.write_text(STUDY.format(budget=2000, more="heartbeat = 1"))
     told, corrected, k = {}, {}, 0
     with StoredStudy(read_study(path)) as stored:
-        open_trials = [trial.number for trial, _ in by_hand.ask(stored, 300)]
+        open_trials = [stored.storage.add(an_open_trial(stored, k)).number for k in range(600)]
     server = Mortal(path, random.Random(3))
     try:
         while server.kills < 50:
