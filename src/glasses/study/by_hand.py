@@ -21,8 +21,9 @@ from glasses.loop.ledger import ExhaustedError
 from glasses.optuna.changes import login_name
 from glasses.optuna.marks import CANCELLED, TOLD_BY
 from glasses.optuna.trials import has_result, is_lost, state_of
-from glasses.study.objective import Evaluation
+from glasses.study.objective import Evaluation, printable
 from glasses.study.points import checked_part, checked_point, differing, values_of
+from glasses.study.report import shown
 from glasses.study.stored import StoredStudy
 from glasses.study.worker import Alive
 
@@ -158,7 +159,8 @@ def said(stored: StoredStudy, told: list[Told], numbers: list[int], remarks: Seq
         if CANCELLED in each.trial.system_attrs:
             words.append(f"Trial {each.trial.number} had been cancelled: its result counts after all.")
         for name, value in differing(each.params, each.trial.params).items():
-            words.append(f"Trial {each.trial.number} was done at {name} = {value} instead of {each.trial.params[name]}.")
+            before = shown(each.trial.params[name])
+            words.append(printable(f"Trial {each.trial.number} was done at {name} = {shown(value)}, not {before}."))
     return " ".join([*(words or ["Nothing to store."]), *remarks, left_words(stored, bool(numbers))])
 
 

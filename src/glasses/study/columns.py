@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from glasses.optuna.marks import LATE, OUTSIDE
 from glasses.study.file import StudyFile
+from glasses.study.objective import printable
 from glasses.study.tables import SEPARATORS, records
 
 _OURS = ("trial", "value", "state", "failed", "reason", "started", "finished", OUTSIDE, LATE)
@@ -19,7 +20,7 @@ class Columns:
 
     def __init__(self, file: StudyFile, header: Sequence[str], value_column: str | None) -> None:
         self.file = file
-        self.header = [each.strip() for each in header]
+        self.header = [each if each.startswith("extra:") else each.strip() for each in header]
         self._targets = [*file.parameters, *(each for each in _OURS if each != "value" or value_column is None)]
         self._value = value_column
         self.meanings = [self._meaning(each)[0] for each in self.header]
@@ -55,7 +56,7 @@ class Columns:
 
     def check(self, name: str) -> list[str]:
         """Refuse what cannot be read; what is to be said about the rest."""
-        shown = ", ".join(self.header) or "nothing"
+        shown = printable(", ".join(self.header)) or "nothing"
         if "value" not in self.meanings:
             if self._value is not None:
                 raise ValueError(f"{name} has no column {self._value!r}, got {shown}.")
@@ -66,11 +67,12 @@ class Columns:
         for column, meaning in self.used.items():
             given, ours = self.unit(column), self._unit_of(meaning)
             if given and ours and _plain(given) != _plain(ours):
+                unit = printable(given.strip())
                 raise ValueError(
-                    f"{name} gives {meaning} in {given.strip()}, the study file in {ours}: convert the column and name it anew."
+                    f"{name} gives {meaning} in {unit}, the study file in {ours}: convert the column and name it anew."
                 )
         unused = [column for column, meaning in zip(self.header, self.meanings, strict=True) if column and not meaning]
-        return [f"Not used: {', '.join(unused)}."] if unused else []
+        return [f"Not used: {printable(', '.join(unused))}."] if unused else []
 
     def _unit_of(self, meaning: str) -> str | None:
         if meaning == "value":

@@ -155,7 +155,7 @@ class _Reader:
             outcome = self._outcome(row, state)
             number = row.get("trial", "").strip()
             if number and (self.by_trial or len(texts) < len(names) or self._is_open_there(number, texts)):
-                does, params = self._of_trial(_whole(number), outcome, texts)
+                does, params = self._of_trial(_whole(number), outcome, texts, ended=state in ("complete", "failed"))
             else:
                 params = self._checked({name: row.get(name, "") for name in names}, whole=True)
                 does = self._of_point(row, outcome, params)
@@ -173,7 +173,9 @@ class _Reader:
         }
         return Evaluation(outcome.value, reason, extras)
 
-    def _of_trial(self, number: int, outcome: Evaluation, texts: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    def _of_trial(
+        self, number: int, outcome: Evaluation, texts: Mapping[str, str], *, ended: bool
+    ) -> tuple[str, dict[str, Any]]:
         trial = self.trials[number] if 0 <= number < len(self.trials) else None
         if trial is not None and state_of(trial) == "withdrawn":
             return self._skip("withdrawn"), trial.params
@@ -189,7 +191,12 @@ class _Reader:
                 f"there is no open trial {number}: `glasses show` lists them, `glasses import` takes rows with every parameter."
             )
         self.told.add(number)
-        point = {**trial.params, **self._moved(trial, texts)}
+        moved = self._moved(trial, texts)
+        if moved and ended:  # it had ended where the table was exported, so that was another study
+            raise ValueError(
+                f"trial {number} is open here, and at another point: `glasses import` takes rows of another study."
+            )
+        point = {**trial.params, **moved}
         self.found.told.append(Told(outcome, trial, point))
         return "stored", point
 

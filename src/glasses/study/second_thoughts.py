@@ -229,8 +229,9 @@ def _state(trial: FrozenTrial, params: Mapping[str, Any] | None = None) -> str:
     """What a trial is, in a few words, with those of its parameters that matter."""
     from glasses.optuna.trials import state_of
     from glasses.study.objective import printable
+    from glasses.study.report import shown
 
     state = state_of(trial)
     words = f"{trial.value:.6g}" if state == "complete" else state
-    point = ", ".join(f"{name} = {trial.params.get(name)}" for name in params or {})
+    point = ", ".join(f"{name} = {shown(trial.params.get(name))}" for name in params or {})
     return printable(f"{words} at {point}" if point else words)
