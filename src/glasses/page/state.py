@@ -10,11 +10,11 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.optuna.changes import Change, standing
-from glasses.optuna.marks import ASKED
+from glasses.optuna.marks import ASKED, REASON
 from glasses.optuna.storage import HEARTBEAT
 from glasses.optuna.trials import state_of
 from glasses.space.parameters import Choice, Float, Parameter
-from glasses.study import report
+from glasses.study.report import shown
 from glasses.study.stored import StoredStudy
 
 LONGEST = 2000  # characters of one text in the table
@@ -85,7 +85,7 @@ def text_of(value: Any) -> str:
 
 def row_of(stored: StoredStudy, trial: FrozenTrial) -> dict[str, Any]:
     """One attempt as a row of the table."""
-    remarks = report._remarks(trial)
+    reason = trial.system_attrs.get(REASON)
     return {
         "trial": trial.number,
         "state": state_of(trial),
@@ -95,7 +95,7 @@ def row_of(stored: StoredStudy, trial: FrozenTrial) -> dict[str, Any]:
         "deciding": is_being_decided(stored, trial),
         "started": _moment(trial.datetime_start),
         "finished": _moment(trial.datetime_complete),
-        "reason": None if remarks.get("reason") is None else str(remarks["reason"])[:LONGEST],
+        "reason": None if reason is None else str(reason)[:LONGEST],
     }
 
 
@@ -114,7 +114,7 @@ def words_of(change: Change) -> str:
     """One sentence about a change of a stored result."""
     where = f"trial {change.trial}"
     if change.what == "correct":
-        parts = [f"{name} = {report.shown(each)}" for name, each in (change.params or {}).items()]
+        parts = [f"{name} = {shown(each)}" for name, each in (change.params or {}).items()]
         if change.failed:
             parts.append("failed")
         elif change.value is not None:
