@@ -122,7 +122,7 @@ def told_elsewhere(browser, path, address, repeats=7):
     return statistics.median(seconds)
 
 
-def next_after_telling(browser, path, address, repeats=4):
+def next_after_telling(browser, path, address, repeats=3):
     """Tell, ask at once, see the card; and the same decision by itself, in a process that is as warm."""
     from glasses.study import by_hand
     from glasses.study.file import read_study
@@ -132,7 +132,7 @@ def next_after_telling(browser, path, address, repeats=4):
     page.goto(address)
     page.click("#ask button")
     page.wait_for_selector(".experiment", timeout=600_000)
-    seconds = []
+    seconds: list[float] = []
     for k in range(repeats + 1):
         number = int(page.get_attribute(".experiment .value", "id").split("-")[1])
         page.fill(f"#value-{number}", str(40 + k))
@@ -212,12 +212,14 @@ def main():
             page.wait_for_selector("#forecast svg", timeout=900_000)  # the model is kept from here on
             page.context.close()
             rows = found[f"{trials} trials"] = paint(browser, address, "#forecast svg")
+            print(json.dumps({f"{trials} trials": rows}), file=sys.stderr, flush=True)
             end(process)
             start = time.perf_counter()
             process, address = serve(path)
             rows["server start"] = time.perf_counter() - start
             if trials < 1000:
                 rows["second browser"] = told_elsewhere(browser, path, address)
+            print(json.dumps({f"{trials} trials": rows}), file=sys.stderr, flush=True)
             if trials == 25:
                 rows |= next_after_telling(browser, path, address)
             end(process)
