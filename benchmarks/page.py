@@ -40,13 +40,13 @@ PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime / 1
 
 
 def fill(path, trials):
-    """A study with that many results; the last fifth of its budget is left."""
+    """A study with that many results; thirty more are left."""
     from glasses.study.file import read_study
     from glasses.study.objective import Evaluation
     from glasses.study.stored import StoredStudy
 
     rng = random.Random(1)
-    path.write_text(STUDY.format(budget=trials + max(10, trials // 5)))
+    path.write_text(STUDY.format(budget=trials + 30))
     with StoredStudy(read_study(path)) as stored:
         for _ in range(trials):
             point = {
@@ -199,11 +199,12 @@ def main():
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--dashboard", help="Python of an environment with optuna-dashboard")
+    parser.add_argument("--trials", type=int, nargs="+", default=[25, 200, 1000], help="sizes of the studies")
     options = parser.parse_args()
     found = {}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS.split())
-        for trials in (25, 200, 1000):
+        for trials in options.trials:
             path = Path(folder) / f"page{trials}.toml"
             fill(path, trials)
             process, address = serve(path)
