@@ -131,13 +131,19 @@ class Mortal:
         self.process.join()
 
 
-def an_open_trial(stored, k):
-    return create_trial(
-        state=TrialState.RUNNING,
-        params={"temperature": 20.0 + 0.1 * k, "catalyst": "none"},
-        distributions=stored.distributions,
-        system_attrs={ASKED: True},
-    )
+def opened_elsewhere(path, count):
+    """Trials that a person has asked for in another shell."""
+    with StoredStudy(read_study(path)) as stored:
+        templates = [
+            create_trial(
+                state=TrialState.RUNNING,
+                params={"temperature": 20.0 + k, "catalyst": "none"},
+                distributions=stored.distributions,
+                system_attrs={ASKED: True},
+            )
+            for k in range(count)
+        ]
+        return [stored.storage.add(each).number for each in templates]
 
 
 @pytest.mark.slow
@@ -146,13 +152,13 @@ def test_fifty_kills_in_a_series_of_requests(tmp_path):
     path = tmp_path / "bench.toml"
     path.write_text(STUDY.format(budget=2000, more="heartbeat = 1"))
     told, corrected, k = {}, {}, 0
-    with StoredStudy(read_study(path)) as stored:
-        open_trials = [stored.storage.add(an_open_trial(stored, k)).number for k in range(250)]
+    open_trials = opened_elsewhere(path, 30)
     server = Mortal(path, random.Random(3))
     try:
         while server.kills < 50:
             k += 1
-            number = open_trials.pop() if k % 8 else server.insist("ask", n=1, request=f"click {k}")["trials"][0]
+            open_trials = open_trials or opened_elsewhere(path, 30)
+            number = open_trials.pop() if k % 10 else server.insist("ask", n=1, request=f"click {k}")["trials"][0]
             told[number] = float(k)
             server.insist("tell", trial=number, value=str(told[number]))
             if k % 3 == 0:
