@@ -154,7 +154,7 @@ def next_after_telling(browser, path, address, repeats=3):
 
 
 def dashboard(browser, python, path, trials):
-    """The same of optuna-dashboard: its page of the study, and a new trial on it without loading again."""
+    """The same of optuna-dashboard: its page of the study, and a new best trial on it without loading again."""
     from glasses.study.file import read_study
     from glasses.study.objective import Evaluation
     from glasses.study.stored import StoredStudy
@@ -163,7 +163,7 @@ def dashboard(browser, python, path, trials):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     program = Path(python).with_name("optuna-dashboard")
-    address = f"http://127.0.0.1:{port}/dashboard/studies/1/trialTable"
+    address = f"http://127.0.0.1:{port}/dashboard/studies/1"
     process = subprocess.Popen(
         [program, f"sqlite:///{path.with_suffix('.db')}", "--port", str(port)],
         stdout=subprocess.DEVNULL,
@@ -176,16 +176,18 @@ def dashboard(browser, python, path, trials):
                 break
             except OSError:
                 time.sleep(0.1)
-        found = paint(browser, address, "table tbody tr", 5)
+        found = paint(browser, address, "svg.main-svg", 5)
         page = browser.new_context().new_page()
         page.goto(address)
-        page.wait_for_selector("table tbody tr")
+        page.wait_for_selector("svg.main-svg")
         seconds = []
         with StoredStudy(read_study(path)) as stored:
             for k in range(3):
                 start = time.perf_counter()
-                stored.add({"temperature": 30.0, "rate": 0.1, "stages": 2, "catalyst": "none"}, Evaluation(1.0 + k))
-                page.wait_for_function(f"document.body.innerText.includes('of {trials + k + 1}')", timeout=60_000)
+                stored.add(
+                    {"temperature": 30.0, "rate": 0.1, "stages": 2, "catalyst": "none"}, Evaluation(1000.0 + k)
+                )  # the best so far
+                page.wait_for_function(f"document.body.innerText.includes('number={trials + k}')", timeout=60_000)
                 seconds.append(time.perf_counter() - start)
         return {**found, "new trial visible": statistics.median(seconds)}
     finally:
