@@ -4,7 +4,7 @@ With ``--dashboard PYTHON``, the Python of an environment with optuna-dashboard,
 
     first paint     from the address to the browser's first contentful paint, and until the table and the charts are there
     second browser  from the click that stores a result to its row in another browser
-    next            from telling a result over the click to the next experiment's card, less the decision by itself
+    next            from telling a result over the click to the next experiment's card, the decision included
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def told_elsewhere(browser, path, address, repeats=7):
 
 
 def next_after_telling(browser, path, address, repeats=3):
-    """Tell, ask at once, see the card; and the same decision by itself, in a process that is as warm."""
+    """Tell, ask at once, see the card; and a decision by itself, from the same data each time: of it only the fit is repeated."""
     from glasses.study import by_hand
     from glasses.study.file import read_study
     from glasses.study.stored import StoredStudy
