@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test test-newest quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench lock lock-peers clean
+.PHONY: setup run test test-newest quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench screenshots lock lock-peers clean
 
 setup: $(VENV)/ready
 
@@ -94,6 +94,10 @@ choice: setup peers
 	NPROC=1 $(PEERS)/bin/glasses-lab campaign run development --first-seed 2000 --methods botorch-logei-exact,optuna-gp
 	$(BIN)/glasses-lab campaign table development --first-seed 2000 --rows lab/results/development.csv
 	$(BIN)/glasses-lab campaign choice --page docs/how_to_choose.md
+
+# The pictures of docs/page.md; needs Chromium (scripts/install-chromium).
+screenshots: setup
+	$(BIN)/python docs/screenshots.py
 
 bench: setup peers
 	$(PEERS)/bin/python -m benchmarks

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import glasses
+from glasses.page.commands import add_page_commands
 from glasses.runtime.ahead import AHEAD
 from glasses.study.commands import add_study_commands
 
@@ -71,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     add_study_commands(commands)
+    add_page_commands(commands)
 
     demo = commands.add_parser("demo", help="tune a simulated controller in 30 evaluations")
     demo.add_argument("--out", type=Path, default=Path("glasses-run"), help="folder of the picture (default %(default)s)")
