@@ -123,7 +123,7 @@ def told_elsewhere(browser, path, address, repeats=7):
 
 
 def next_after_telling(browser, path, address, repeats=3):
-    """Tell, ask at once, see the card; and a decision by itself, from the same data each time: only its fit is repeated."""
+    """Tell, ask at once, see the card; and a decision by itself, each time from the same data, so that much is remembered."""
     from glasses.study import by_hand
     from glasses.study.file import read_study
     from glasses.study.stored import StoredStudy

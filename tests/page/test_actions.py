@@ -63,6 +63,7 @@ def test_ask_tell_correct_withdraw_undo_cancel(page):
 def test_a_trial_without_its_whole_point_cannot_be_told(page):
     stored = page.served.writer
     trial = stored.claim(by_hand=True)
+    stored.study.sampler = stored.sampler
     stored.storage.suggest(trial, {"temperature": stored.distributions["temperature"]})
     state = page.state()
     assert (state["head"]["open"], state["head"]["deciding"]) == ([], 1)
