@@ -62,7 +62,15 @@ _HOMES = {
     "surrogate.gaussian_process": ("GaussianProcess",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("gaussian", "lookahead", "optuna", "plot", "search", "sklearn", "surrogate")  # spelled glasses.optuna, glasses.plot, ...
+_PARTS = (
+    "gaussian",
+    "lookahead",
+    "optuna",
+    "plot",
+    "search",
+    "sklearn",
+    "surrogate",
+)  # spelled glasses.optuna, glasses.plot, ...
 
 
 def __getattr__(name: str) -> Any:
