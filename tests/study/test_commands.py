@@ -386,3 +386,12 @@ def test_help_has_examples_and_shells_complete(capsys):
     script = glasses(capsys, "completion", "bash")
     check = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert check.returncode == 0, check.stderr
+
+
+def test_units_are_shown(bench, capsys):
+    bench.write_text('budget = 9\nunit = "mPa s"\n[parameters]\ntemperature = { low = 20, high = 90, unit = "°C" }\nk = [0, 1]')
+    assert glasses(capsys, "ask", bench).splitlines()[0].split("  ") == ["trial", "temperature (°C)", "k"]
+    glasses(capsys, "tell", bench, "0.5")
+    assert "value (mPa s)" in glasses(capsys, "show", bench, "--no-plan")
+    found = json.loads(glasses(capsys, "show", bench, "--no-plan", "--format", "json"))
+    assert (found["unit"], found["units"]) == ("mPa s", {"temperature": "°C"})

@@ -85,6 +85,27 @@ def test_the_least_that_can_be_said(tmp_path):
     assert study.seed != read_study(write(tmp_path, "name = 'b'\nbudget = 3\n[parameters]\nx = [0, 1]")).seed
 
 
+def test_units_and_what_changed_since_the_first_trials(tmp_path):
+    text = """
+budget = 3
+unit = "mPa s"
+dropped = ["width"]
+[parameters]
+x = { low = 0, high = 1, unit = "°C", default = 5 }
+how = { choices = ["a", "b"], unit = "kind", default = "b" }
+n = { type = "int", low = 1, high = 4 }
+on = { choices = [true, false], default = false }
+"""
+    study = read_study(write(tmp_path, text))
+    assert study.unit == "mPa s"
+    assert study.units == {"x": "°C", "how": "kind"}
+    assert study.defaults == {"x": 5.0, "how": "b", "on": False}  # 5 lies outside: where the older trials were
+    assert study.dropped == ("width",)
+    assert study.parameters["x"] == Float(0, 1)
+    plain = read_study(write(tmp_path, "budget = 3\n[parameters]\nx = [0, 1]"))
+    assert (plain.unit, plain.units, plain.defaults, plain.dropped) == (None, {}, {}, ())
+
+
 def test_the_starter_is_a_study(tmp_path):
     path, code = write_study(tmp_path / "my_study.toml")
     study = read_study(path)
@@ -115,6 +136,13 @@ BASE = 'budget = 5\n[objective]\ncommand = "sim {x}"\n[parameters]\nx = [0, 1]\n
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        (BASE + "y = { low = 0, high = 1, unit = 3 }", "key 'y': a unit is a text in quotes of at most 40 characters"),
+        ("unit = ''\n" + BASE, "line 1, key 'unit': a unit is a text in quotes"),
+        (BASE + "y = { low = 0, high = 1, default = 'a' }", "key 'y': default must be a number, got 'a'"),
+        (BASE + "y = { low = 1e-3, high = 1, log = true, default = 0 }", r"key 'y': default = 0 lies outside \[0.001, 1\]"),
+        (BASE + "y = { choices = ['a', 'b'], default = 'c' }", "key 'y': default must be one of 'a', 'b', got 'c'"),
+        ("dropped = 'x'\n" + BASE, "key 'dropped': expected a list of names"),
+        ("dropped = ['x']\n" + BASE, "key 'dropped': 'x' is still a parameter"),
         ("budget = ", "line 1: Invalid value"),
         ("", r"line 1, key 'parameters': expected a table of at least one"),
         ("[parameters]\nx = [0, 1]", r"line 1, key 'budget': is missing"),

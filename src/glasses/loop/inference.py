@@ -67,8 +67,8 @@ class Inference:
         return np.random.default_rng([self.seed, int(purpose), 0])
 
     def once(self, what: str, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """``make()``, remembered until the key changes."""
-        key = (what, *key)
+        """``make()``, remembered until the key or what was told before changes."""
+        key = (what, self.ledger.revision, *key)
         if key not in self._known:
             made = make()  # before anything is dropped: it may remember things of its own
             self._known = {k: v for k, v in self._known.items() if k[0] != what} | {key: made}

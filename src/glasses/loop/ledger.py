@@ -1,7 +1,13 @@
-"""The ledger of a run: what was told, what failed, what is pending, what the budget leaves. Changes whole or not at all."""
+"""The ledger of a run: what was told, what failed, what is pending, what the budget leaves. Changes whole or not at all.
+
+Every result has a number, that of the results told before it, which it keeps whatever is corrected or withdrawn. The lists are
+in that order, so a corrected ledger is the one of a run that was told the corrected results. ``revision`` changes with every
+correction: what was computed from the former data is told apart by it.
+"""
 
 from __future__ import annotations
 
+import bisect
 import copy
 import math
 from dataclasses import dataclass
@@ -15,6 +21,7 @@ from glasses.space.lattice import resolution
 from glasses.space.space import Space
 
 _ROUNDING = 1e-12  # of sums of costs
+_RESULTS = ("X", "y", "numbers", "failed", "reasons", "failed_numbers")
 
 
 class ExhaustedError(ValueError):
@@ -50,11 +57,15 @@ class Ledger:
         self.reasons: list[str] = []
         self.pending: list[np.ndarray] = []
         self.first: list[np.ndarray] = []  # points the user wants tried before anything else
+        self.numbers: list[int] = []  # of X and y
+        self.failed_numbers: list[int] = []
+        self.told = 0  # results so far, withdrawn ones included
+        self.revision = 0
 
     def snapshot(self) -> Ledger:
         """The ledger as it is now, whatever is told or asked later."""
         found = copy.copy(self)
-        for name in ("X", "y", "failed", "reasons", "pending", "first"):
+        for name in (*_RESULTS, "pending", "first"):
             setattr(found, name, list(getattr(self, name)))
         return found
 
@@ -143,12 +154,94 @@ class Ledger:
             )
         self.pending, self.first = pending, first
         for point, value in zip(points, values, strict=True):
-            if value is None:
-                self.failed.append(point)
-                self.reasons.append(reason or "told as failed")
-            else:
-                self.X.append(point)
-                self.y.append(value)
+            self._put(self.told, point, value, reason)
+            self.told += 1
+
+    def _put(self, number: int, point: np.ndarray, value: float | None, reason: str | None) -> None:
+        """Enter a result where its number belongs."""
+        numbers = self.failed_numbers if value is None else self.numbers
+        at = bisect.bisect(numbers, number)
+        numbers.insert(at, number)
+        if value is None:
+            self.failed.insert(at, point)
+            self.reasons.insert(at, reason or "told as failed")
+        else:
+            self.X.insert(at, point)
+            self.y.insert(at, value)
+
+    def _take(self, number: int) -> None:
+        """Take a result out."""
+        if number in self.numbers:
+            at = self.numbers.index(number)
+            del self.numbers[at], self.X[at], self.y[at]
+        else:
+            at = self.failed_numbers.index(number)
+            del self.failed_numbers[at], self.failed[at], self.reasons[at]
+
+    def result(self, number: int) -> tuple[np.ndarray, float | None, str | None]:
+        """Point, value and reason of a result: no value for one that failed, no reason for one that did not."""
+        if number in self.numbers:
+            at = self.numbers.index(number)
+            return self.X[at], self.y[at], None
+        at = self.failed_numbers.index(number)
+        return self.failed[at], None, self.reasons[at]
+
+    def number_of(self, x: np.ndarray) -> int:
+        """The number of the one result at this raw point."""
+        found = [
+            number
+            for number, point in zip(self.numbers + self.failed_numbers, self.X + self.failed, strict=True)
+            if self._index_of(x, [point]) is not None
+        ]
+        if len(found) == 1:
+            return found[0]
+        shown = self.space.form(x)
+        if found:
+            numbers = ", ".join(map(str, sorted(found)))
+            raise ValueError(f"{shown} was told {len(found)} times, as numbers {numbers}: say which by its number.")
+        if self._index_of(x, self.pending) is not None:
+            raise ValueError(f"{shown} is pending and has no result yet: tell it, or cancel it.")
+        raise ValueError(f"Nothing was told at {shown}: give the point as it was told, or its number in order of telling.")
+
+    def check_number(self, number: int) -> None:
+        """Refuse the number of no result."""
+        if not 0 <= number < self.told:
+            known = f"{self.told} results were told, numbers 0 to {self.told - 1}" if self.told else "nothing was told"
+            raise ValueError(f"There is no result number {number}: {known} so far.")
+        if number not in self.numbers and number not in self.failed_numbers:
+            raise ValueError(f"Result number {number} was withdrawn: tell it again to have it back.")
+
+    def correct(self, number: int, point: np.ndarray, value: float | None, reason: str | None) -> None:
+        """Put this in the place of a result."""
+        changed = self.snapshot()
+        changed._take(number)
+        changed._put(number, point, value, reason)
+        used = changed.spent + self.cost_of(self.pending)
+        if used > max(self._budget, self.spent + self.cost_of(self.pending)) * (1 + _ROUNDING):
+            raise ValueError(
+                f"budget = {self._budget:g} is below the {used:g} that are used once this is corrected: raise the budget first."
+            )
+        self._become(changed)
+
+    def withdraw(self, number: int) -> None:
+        """Take a result out of the data; it costs nothing any more."""
+        changed = self.snapshot()
+        changed._take(number)
+        self._become(changed)
+
+    def cancel(self, x: np.ndarray) -> None:
+        """Take a raw point out of the pending ones."""
+        at = self._index_of(x, self.pending)
+        if at is None:
+            shown = self.space.form(x)
+            remedy = "it was told: withdraw it" if self.is_taken(x) else "optimizer.pending lists those that are"
+            raise ValueError(f"{shown} is not pending: {remedy}.")
+        self.pending = self.pending[:at] + self.pending[at + 1 :]
+
+    def _become(self, changed: Ledger) -> None:
+        for name in _RESULTS:
+            setattr(self, name, getattr(changed, name))
+        self.revision += 1
 
     def next_given(self) -> int | None:
         """Which of the points to be tried first is next: the first that can be paid for; None if there is none."""

@@ -11,7 +11,6 @@ be computed again.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -24,10 +23,11 @@ from glasses.lookahead.loss import Loss
 from glasses.loop.checks import checked_best_possible, checked_levels, checked_part, checked_seed, values_of, whole
 from glasses.loop.cost import Cost
 from glasses.loop.design import usual_initial
+from glasses.loop.history import Change, History
 from glasses.loop.inference import Inference
 from glasses.loop.ledger import Ledger
 from glasses.loop.planner import Planner
-from glasses.loop.result import Forecast, Plan, Result
+from glasses.loop.result import Forecast, Plan, Result, record_of
 from glasses.presets import DEFAULT, Preset
 from glasses.search.decision import Search
 from glasses.space.space import Space
@@ -118,6 +118,7 @@ class Optimizer:
         if x0 is not None:
             self._begin(x0, y0)
         self._planner.n_initial = self.n_initial
+        self._history = History(self._ledger)
 
     def _begin(self, x0: Any, y0: Any) -> None:
         points, _ = self.space.read(x0, "x0")
@@ -196,6 +197,11 @@ class Optimizer:
         """The values told so far, in order of arrival; failures have none."""
         return list(self._ledger.y)
 
+    @property
+    def history(self) -> list[Change]:
+        """What was corrected, withdrawn and cancelled, in this order, with what was there before."""
+        return list(self._history.changes)
+
     @_in_turn
     def ask(self, n: int | None = None) -> Any:
         """The next point, or a list of the next n points; each becomes pending until it is told.
@@ -246,6 +252,42 @@ class Optimizer:
         self._ledger.tell(points, values_of(y, "y", single), reason, ("x", "y"))
 
     @_in_turn
+    def correct(self, x: Any, y: Any = ..., *, at: Any = None, reason: str | None = None) -> None:
+        """Correct a result that was told: its value, its point or both. What was stays in ``history``.
+
+        From then on everything is as if the corrected results had been told, in the same order.
+
+        Parameters
+        ----------
+        x : point or int
+            Which result: its point, or its number in order of telling, from 0 (failures and withdrawn results are counted too,
+            so no number ever changes). An int is always a number: in one dimension write ``[3]`` for the point 3.
+        y : float, optional
+            The value; None, NaN or an infinite one means that the evaluation failed. Left out: the value stays.
+        at : point, optional
+            Where it really was evaluated.
+        reason : str, optional
+            Why; of a failure, why it failed.
+        """
+        self._history.correct(x, y, at, reason)
+
+    @_in_turn
+    def withdraw(self, x: Any, reason: str | None = None) -> None:
+        """Take a result out that was told, as if it never had been: it costs nothing, and its point may be suggested again.
+
+        ``x``: its point or its number, as for ``correct``. What was stays in ``history``.
+        """
+        self._history.withdraw(x, reason)
+
+    @_in_turn
+    def cancel(self, x: Any, reason: str | None = None) -> None:
+        """Take a pending point back that will not be evaluated: no cost, no effect on the search.
+
+        A result that arrives for it after all can be told like any other.
+        """
+        self._history.cancel(x, reason)
+
+    @_in_turn
     def mark_pending(self, x: Any) -> None:
         """Declare points that are being evaluated somewhere else as pending."""
         points, _ = self.space.read(x)
@@ -267,26 +309,7 @@ class Optimizer:
     @_in_turn
     def record(self) -> Result:
         """``result()`` without the recommendation: no model is fitted."""
-        ledger = self._ledger
-        done = self.remaining == 0 and not ledger.pending
-        words = f"{ledger.spent:g} of {self.budget:g} {'evaluations done' if ledger.cost is None else 'spent'}."
-        if ledger.failed:
-            words = f"{words[:-1]}, {len(ledger.failed)} failed{'' if ledger.count_failures else ' and not counted'}."
-        best = int(np.argmin(ledger.y)) if ledger.y else None
-        return Result(
-            x=None if best is None else self.space.form(ledger.X[best]),
-            fun=math.nan if best is None else ledger.y[best],
-            success=done and best is not None,
-            status=0 if done else 1,
-            message="Budget spent: " + words if done else "Unfinished: " + words,
-            nfev=len(ledger.y) + len(ledger.failed),
-            nit=max(0, len(ledger.y) + len(ledger.failed) - self.n_initial),
-            x_iters=[self.space.form(x) for x in ledger.X],
-            func_vals=np.array(ledger.y),
-            failures=ledger.failures(),
-            recommended=None,
-            seed=self.seed,
-        )
+        return record_of(self._ledger, self.n_initial, self.seed)
 
     @_in_turn
     def predict(self, x: Any) -> tuple[np.ndarray, np.ndarray]:

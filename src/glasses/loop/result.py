@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from glasses.lookahead.forecast import ForecastGains
+    from glasses.loop.ledger import Ledger
     from glasses.surrogate.outputs import Outputs
 
 
@@ -50,6 +52,30 @@ class Result(dict[str, Any]):
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)
         return "\n".join(f"{name:>{width}}: {value!r}" for name, value in self.items())
+
+
+def record_of(ledger: Ledger, n_initial: int, seed: int) -> Result:
+    """What a ledger holds, without a recommendation."""
+    done = ledger.remaining == 0 and not ledger.pending
+    words = f"{ledger.spent:g} of {ledger.budget:g} {'evaluations done' if ledger.cost is None else 'spent'}."
+    if ledger.failed:
+        words = f"{words[:-1]}, {len(ledger.failed)} failed{'' if ledger.count_failures else ' and not counted'}."
+    best = int(np.argmin(ledger.y)) if ledger.y else None
+    nfev = len(ledger.y) + len(ledger.failed)
+    return Result(
+        x=None if best is None else ledger.space.form(ledger.X[best]),
+        fun=math.nan if best is None else ledger.y[best],
+        success=done and best is not None,
+        status=0 if done else 1,
+        message="Budget spent: " + words if done else "Unfinished: " + words,
+        nfev=nfev,
+        nit=max(0, nfev - n_initial),
+        x_iters=[ledger.space.form(x) for x in ledger.X],
+        func_vals=np.array(ledger.y),
+        failures=ledger.failures(),
+        recommended=None,
+        seed=seed,
+    )
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import numpy as np
 
 _SLACK = 1e-9  # a value this far outside, relative to the side, is rounding and not a mistake
 _LARGEST_INT = 2**53  # beyond, floats no longer hold every integer
+FARTHEST = 1e3  # widths of the range: data farther away than this have nothing to say about it
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,18 @@ class Float:
         value = float(f"{self.low + k * (self.step or 0.0):.15g}")  # 0.1 + 2 * 0.1 is 0.3
         return min(max(value, self.low), self.high)
 
-    def read(self, value: Any, what: str, label: str) -> float:
-        """The raw number of a value; outside the range is refused, in between two steps is not: it is where it was run."""
+    def read(self, value: Any, what: str, label: str, *, outside: bool = False) -> float:
+        """The raw number of a value; outside the range is refused, in between two steps is not: it is where it was run.
+
+        ``outside``: values beyond the range are read too, as data that were measured there.
+        """
         number = _number(value, what)
         if not math.isfinite(number):
             raise ValueError(f"{what} is {number}: coordinates must be finite numbers.")
         slack = _SLACK * (self.high - self.low)
         if not self.low - slack <= number <= self.high + slack:
+            if outside and not (self.log and number <= 0):
+                return _placeable(self, number, what)
             raise ValueError(
                 f"{what} = {number:g} lies outside [{self.low:g}, {self.high:g}]: move the point or widen {label}."
             )
@@ -151,11 +157,13 @@ class Int:
             return np.clip(np.round(np.exp(a + unit * (b - a))), self.low, self.high)
         return self.low + (self.step or 1) * _cell(unit, self.count).astype(float)
 
-    def read(self, value: Any, what: str, label: str) -> float:
+    def read(self, value: Any, what: str, label: str, *, outside: bool = False) -> float:
         number = _number(value, what)
         if not (math.isfinite(number) and number == round(number)):
             raise ValueError(f"{what} must be a whole number, got {value!r}: round it to what was really run.")
         if not self.low <= number <= self.high:
+            if outside and not (self.log and number <= 0):
+                return _placeable(self, number, what)
             raise ValueError(f"{what} = {number:.0f} lies outside [{self.low}, {self.high}]: move the point or widen {label}.")
         return number
 
@@ -217,7 +225,7 @@ class Choice:
     def from_unit(self, unit: np.ndarray) -> np.ndarray:
         return _cell(unit, self.count).astype(float)
 
-    def read(self, value: Any, what: str, label: str) -> float:
+    def read(self, value: Any, what: str, label: str, *, outside: bool = False) -> float:
         for i in self._alike(value):
             if _same(self.values[i], value):
                 return float(i)
@@ -229,6 +237,16 @@ class Choice:
 
 
 Parameter = Float | Int | Choice
+
+
+def _placeable(parameter: Float | Int, number: float, what: str) -> float:
+    """A number beyond the range, where the unit interval is long enough for it."""
+    u = float(parameter.to_unit(np.array([number]))[0])
+    if not abs(u) <= FARTHEST:
+        raise ValueError(
+            f"{what} = {number:g} lies {FARTHEST:g} times the width of the range away from it: leave it out or widen the range."
+        )
+    return number
 
 
 def checked_range(label: str, low: Any, high: Any, *, log: bool = False) -> tuple[float, float]:

@@ -176,7 +176,8 @@ def _ask(stored: StoredStudy, options: argparse.Namespace) -> None:
         print(report.as_json([{"trial": trial.number, "params": params} for trial, params in experiments]))
         return
     names = list(stored.distributions)
-    print(report.table(["trial", *names], [[str(t.number), *(report.shown(p[n]) for n in names)] for t, p in experiments]))
+    header = ["trial", *(report.labelled(name, stored.file.units.get(name)) for name in names)]
+    print(report.table(header, [[str(t.number), *(report.shown(p[n]) for n in names)] for t, p in experiments]))
     number = experiments[0][0].number if len(experiments) == 1 else "N"
     left = f"{stored.left()} of {stored.file.budget} left after this"
     print(f"\nThen: glasses tell {shlex.quote(str(options.file))} --trial {number} VALUE     ({left})")

@@ -3,8 +3,10 @@
 name = "pendulum"
 direction = "minimize"           # or "maximize"
 best_possible = 0.0              # a value that none can beat, where one is known: forecasts expect nothing beyond it
+unit = "mPa"                     # of what is measured, for tables and pictures
 budget = 30                      # all evaluations
 storage = "sqlite:///study.db"   # default: the file's own name with .db, beside it
+dropped = ["width"]              # parameters that stored trials have and this file has no longer
 
 [objective]
 command = "python simulate.py --gain {gain} --solver {solver}"    # or: python = "module:function"
@@ -14,6 +16,7 @@ gain = [0.0, 60.0]
 rate = { low = 1e-5, high = 1e-1, log = true }
 layers = { type = "int", low = 1, high = 8 }
 solver = { choices = ["euler", "rk4"] }
+load = { low = 1.0, high = 5.0, unit = "kg", default = 2.0 }    # default: what trials from before it was added had
 
 [stop]                           # before the budget is spent, if one of these says so
 price = 0.01                     # no further evaluations are expected to be worth so much each
@@ -27,7 +30,7 @@ import math
 import re
 import shlex
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +38,9 @@ from glasses.configuration.tomlfile import TomlFile
 from glasses.configuration.unknown import unknown
 from glasses.loop.checks import checked_best_possible
 from glasses.loop.stopping import Criterion, NoGain, Price, Target
-from glasses.space.parameters import Choice, Float, Int, Parameter
+from glasses.space.parameters import Parameter
 from glasses.study.objective import Command, Objective, PythonFunction, placeholders
+from glasses.study.parameter_table import Described, checked_unit, described
 
 PLANNERS = ("two-stage", "glasses", "el")
 _TOP = (
@@ -55,10 +59,11 @@ _TOP = (
     "objective",
     "parameters",
     "stop",
+    "unit",
+    "dropped",
 )
 _OBJECTIVE = ("command", "python", "timeout")
 _STOP = ("price", "target", "no_gain")
-_NUMBERS = ("type", "low", "high", "log", "step")
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,10 @@ class StudyFile:
     retries: int
     heartbeat: int  # seconds between two signs of life of a worker
     stop: Criterion | None  # for the optimiser of the study, which minimises
+    unit: str | None = None  # of the measured value
+    units: dict[str, str] = field(default_factory=dict)  # of the parameters that have one
+    defaults: dict[str, Any] = field(default_factory=dict)  # what trials without a parameter are taken to have
+    dropped: tuple[str, ...] = ()  # parameters of stored trials that the study no longer has
 
 
 def read_study(path: Path) -> StudyFile:
@@ -111,7 +120,8 @@ class _Reader:
         planner = self.top.get("planner", PLANNERS[0])
         if planner not in PLANNERS:
             self.file.refuse("planner", unknown("planner", str(planner), list(PLANNERS)))
-        parameters = self._parameters()
+        table = self._parameters()
+        parameters = {name: each.parameter for name, each in table.items()}
         count_failures = self.top.get("count_failures", True)
         if not isinstance(count_failures, bool):
             self.file.refuse("count_failures", f"expected true or false, got {count_failures!r}.")
@@ -136,6 +146,10 @@ class _Reader:
             retries=self._whole("retries", 0, 2),
             heartbeat=self._whole("heartbeat", 1, 10),
             stop=self._stop(direction == "maximize"),
+            unit=self._unit(),
+            units={name: each.unit for name, each in table.items() if each.unit is not None},
+            defaults={name: each.default for name, each in table.items() if each.default is not None},
+            dropped=self._dropped(list(table)),
         )
 
     def _whole(self, key: str, least: int, usual: int | None = None) -> int:
@@ -145,6 +159,21 @@ class _Reader:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**53:
             self.file.refuse(key, f"expected a whole number of at least {least}, got {value!r}.")
         return int(value)
+
+    def _unit(self) -> str | None:
+        try:
+            return checked_unit(self.top["unit"]) if "unit" in self.top else None
+        except ValueError as error:
+            self.file.refuse("unit", str(error))
+
+    def _dropped(self, names: list[str]) -> tuple[str, ...]:
+        given = self.top.get("dropped", [])
+        if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+            self.file.refuse("dropped", f'expected a list of names such as ["rate"], got {given!r}.')
+        for name in given:
+            if name in names:
+                self.file.refuse("dropped", f"{name!r} is still a parameter: take it out of one of the two.")
+        return tuple(given)
 
     def _best_possible(self) -> float | None:
         try:
@@ -238,7 +267,7 @@ class _Reader:
                 )
         return Command(tuple(arguments), self.path.parent.resolve(), timeout)
 
-    def _parameters(self) -> dict[str, Parameter]:
+    def _parameters(self) -> dict[str, Described]:
         given = self.top.get("parameters")
         if not isinstance(given, dict) or not given:
             self.file.refuse("parameters", "expected a table of at least one: [parameters], then name = [low, high].")
@@ -249,44 +278,9 @@ class _Reader:
             if name in ("trial", "value", "state", "failed", "started", "finished", "reason"):
                 self.file.refuse(name, f"{name!r} has a meaning of its own in tables of results: rename it.", "parameters")
             try:
-                found[name] = self._parameter(name, each)
+                found[name] = described(each)
             except ValueError as error:
                 if str(error).startswith(str(self.path)):
                     raise
                 self.file.refuse(name, str(error), "parameters")
         return found
-
-    def _parameter(self, name: str, given: Any) -> Parameter:
-        if isinstance(given, list):
-            if len(given) == 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in given):
-                return Float(*given)
-            raise ValueError(f"expected [low, high], or {{ choices = [...] }} for values without an order, got {given!r}.")
-        if not isinstance(given, dict):
-            raise ValueError(f"expected [low, high], {{ low = ..., high = ... }} or {{ choices = [...] }}, got {given!r}.")
-        if "choices" in given:
-            if set(given) - {"choices", "type"} or given.get("type", "choice") != "choice":
-                raise ValueError(f"a parameter with choices has nothing else, got {', '.join(given)}.")
-            if not isinstance(given["choices"], list):
-                raise ValueError(f"choices must be a list, got {given['choices']!r}.")
-            if not all(isinstance(each, str | int | float | bool) for each in given["choices"]):
-                raise ValueError(f"choices must be texts, numbers or true and false, got {given['choices']!r}.")
-            if any(isinstance(each, float) and not math.isfinite(each) for each in given["choices"]):
-                raise ValueError(f"choices must be finite, got {given['choices']!r}.")
-            if any(isinstance(each, str) and "\0" in each for each in given["choices"]):
-                raise ValueError("choices must not hold the character of code 0.")
-            if len(set(given["choices"])) < len(given["choices"]):
-                raise ValueError(
-                    f"choices must differ, also 1 and true or 2 and 2.0 in the database, got {given['choices']!r}."
-                )
-            return Choice(given["choices"])
-        for key in given:
-            if key not in _NUMBERS:
-                raise ValueError(unknown("key", key, [*_NUMBERS, "choices"]))
-        for key in ("low", "high"):
-            if key not in given:
-                raise ValueError(f"{key} is missing.")
-        kind = given.get("type", "float")
-        if kind not in ("float", "int"):
-            raise ValueError(f'type must be "float", "int" or "choice", got {kind!r}.')
-        settings = {key: value for key, value in given.items() if key != "type"}
-        return Int(**settings) if kind == "int" else Float(**settings)

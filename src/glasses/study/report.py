@@ -49,6 +49,8 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     report: dict[str, Any] = {
         "name": file.name,
         "direction": "maximize" if file.maximize else "minimize",
+        "unit": file.unit,
+        "units": file.units,
         "budget": file.budget,
         "left": stored.left(),
         **{state: states.count(state) for state in ("complete", "failed", "running", "lost")},
@@ -193,7 +195,9 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         predicted = ["", ""] if each["mean"] is None else [f"{each['mean']:.6g}", f"± {each['sd']:.2g}"]
         rows.append([word, *predicted, *_cells(each["params"], names)])
     if rows:
-        lines += ["", table(["", "value", "sd", *names], rows)]
+        unit, units = report["unit"], report["units"]
+        labels = [labelled(name, units.get(name)) for name in names]
+        lines += ["", table(["", labelled("value", unit), "sd", *labels], rows)]
     if len(report["plan"]) > 10:
         lines.append(f"... and {len(report['plan']) - 10} more planned.")
     if report["expected_best"] is not None:
@@ -267,6 +271,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cells = [[printable(each) for each in row] for row in [header, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     return "\n".join("  ".join(each.ljust(width) for each, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+
+
+def labelled(name: str, unit: str | None) -> str:
+    """A name with its unit, if it has one, as tables and pictures show it."""
+    return name if unit is None else f"{name} ({unit})"
 
 
 def shown(value: Any) -> str:

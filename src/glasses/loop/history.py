@@ -1,0 +1,77 @@
+"""What is changed afterwards in a run: corrections, withdrawals and cancellations, one record each. None is ever overwritten.
+
+Everything is checked first; then the ledger changes, whole or not at all, and the record is added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glasses.loop.checks import values_of
+from glasses.loop.ledger import Ledger
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One change. Points have the form the objective takes; a value of None is a failed evaluation.
+
+    ``what``: "correct", "withdraw" or "cancel". ``number``: which result, in order of telling; None for a pending point.
+    ``x``, ``y``: what was there before. ``new_x``, ``new_y``: what is there now; None where it was taken out.
+    """
+
+    what: str
+    number: int | None
+    x: Any
+    y: float | None
+    new_x: Any = None
+    new_y: float | None = None
+    reason: str | None = None
+
+
+class History:
+    """The changes of one ledger, in order."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger, self.space = ledger, ledger.space
+        self.changes: list[Change] = []
+
+    def correct(self, x: Any, y: Any, at: Any, reason: str | None) -> None:
+        """``Optimizer.correct``; y is Ellipsis where the value stays."""
+        number = self._number(x)
+        point, value, why = self.ledger.result(number)
+        if y is ... and at is None:
+            raise ValueError("There is nothing to correct: give the value y, the point at, or both.")
+        new_value = value if y is ... else values_of(y, "y", single=True)[0]
+        new_point = point if at is None else self._one(at, "at")
+        self.ledger.correct(number, new_point, new_value, reason or (why if y is ... else None))
+        form = self.space.form
+        self.changes.append(Change("correct", number, form(point), value, form(new_point), new_value, reason))
+
+    def withdraw(self, x: Any, reason: str | None) -> None:
+        """``Optimizer.withdraw``."""
+        number = self._number(x)
+        point, value, _ = self.ledger.result(number)
+        self.ledger.withdraw(number)
+        self.changes.append(Change("withdraw", number, self.space.form(point), value, reason=reason))
+
+    def cancel(self, x: Any, reason: str | None) -> None:
+        """``Optimizer.cancel``."""
+        point = self._one(x, "x")
+        self.ledger.cancel(point)
+        self.changes.append(Change("cancel", None, self.space.form(point), None, reason=reason))
+
+    def _number(self, x: Any) -> int:
+        """Which result is meant, by its number or by its point."""
+        if isinstance(x, int | np.integer) and not isinstance(x, bool):
+            self.ledger.check_number(int(x))
+            return int(x)
+        return self.ledger.number_of(self._one(x, "x"))
+
+    def _one(self, x: Any, what: str) -> np.ndarray:
+        points, _ = self.space.read(x, what)
+        if len(points) != 1:
+            raise ValueError(f"{what} must be one point, got {len(points)}: change them one after the other.")
+        return points[0]
