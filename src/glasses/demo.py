@@ -14,7 +14,8 @@ from pathlib import Path
 from glasses.loop.minimize import Table
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast
-from glasses.plot import RunData, draw_run, run_data
+from glasses.plot.files import write_run
+from glasses.plot.numbers import RunData, run_data
 
 BOUNDS = {"stiffness": (0.0, 60.0), "damping": (0.0, 16.0)}
 BUDGET = 30
@@ -71,7 +72,7 @@ def main(folder: Path = Path("glasses-run")) -> None:
             f"{PLAN_AT} evaluations"
         )
     path = folder / "pendulum.png"
-    draw_run(moments, path)
+    write_run(moments, path)
     print(f"picture        {path}")
 
 
