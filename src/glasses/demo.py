@@ -62,9 +62,9 @@ def main(folder: Path = Path("glasses-run")) -> None:
     moments.append((f"After all {BUDGET} evaluations", run_data(optimizer)))
     print(f"\n{result.message} {time.perf_counter() - start:.0f} s in all.")
     print(f"best observed  {_point(result.x)}  value {result.fun:.5f}")
-    print(
-        f"recommended    {_point(result.recommended.x)}  predicted {result.recommended.mean:.5f} +- {result.recommended.sd:.5f}"
-    )
+    found = result.recommended
+    assert found is not None  # there are values
+    print(f"recommended    {_point(found.x)}  predicted {found.mean:.5f} +- {found.sd:.5f}")
     if forecast is not None:
         low, high = forecast.low[-1], forecast.high[-1]
         print(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import jax
@@ -28,6 +29,8 @@ from glasses.loop.inference import Inference
 from glasses.loop.ledger import Ledger
 from glasses.loop.planner import Planner
 from glasses.loop.result import Forecast, Plan, Result, record_of
+from glasses.loop.saved import load, save
+from glasses.loop.shown import optimizer_html, optimizer_text
 from glasses.presets import DEFAULT, Preset
 from glasses.search.decision import Search
 from glasses.space.space import Space
@@ -128,6 +131,38 @@ class Optimizer:
             raise ValueError(f"x0 holds {len(points)} points but the budget is {self.budget:g}: raise the budget or drop some.")
         else:
             self._ledger.first = list(points)
+
+    def __repr__(self) -> str:
+        return optimizer_text(self)
+
+    def _repr_html_(self) -> str:
+        return optimizer_html(self)
+
+    def to_frame(self) -> Any:
+        """Every evaluation as a row of a pandas.DataFrame, those that failed last."""
+        return self.record().to_frame()
+
+    @_in_turn
+    def save(self, path: str | Path) -> None:
+        """Keep everything in a JSON file: the space, the settings, what was told, asked and changed. See ``loop.saved``."""
+        save(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        cost: Any = None,
+        loss: Loss | None = None,
+        model: GaussianProcess | None = None,
+        search: Search | None = None,
+    ) -> Optimizer:
+        """The optimiser of a file that ``save`` wrote: it suggests what the saved one would have.
+
+        ``cost``, ``loss``, ``model``, ``search``: needed where they were of one's own (a file cannot hold functions and
+        classes); given besides, they replace those of the file.
+        """
+        return load(cls, path, cost=cost, parts={"loss": loss, "model": model, "search": search})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}

@@ -84,7 +84,7 @@ def overview_data(
     """Everything ``draw_overview`` shows. ``maximize``: the optimiser was told negated values."""
     space, sign = optimizer.space, -1.0 if maximize else 1.0
     result = optimizer.result()
-    if not len(result.func_vals):
+    if result.recommended is None:
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
     evaluated, _ = space.read(result.x_iters)
     failed = np.array([space.read(each.x)[0][0] for each in result.failures]).reshape(-1, space.d)

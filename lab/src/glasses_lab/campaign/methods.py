@@ -90,7 +90,8 @@ class Ours:
         self.optimizer.tell(x, y)
 
     def recommend(self) -> Point | None:
-        return self.optimizer.result().recommended.x
+        found = self.optimizer.result().recommended
+        return None if found is None else found.x
 
 
 class Blind:
