@@ -3,6 +3,7 @@
 import argparse
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -56,3 +57,19 @@ def test_the_installed_command_and_the_module_are_the_same():
     by_module = subprocess.run([sys.executable, "-m", "glasses", "--help"], capture_output=True, text=True, check=True)
     installed = subprocess.run([f"{sys.prefix}/bin/glasses", "--help"], capture_output=True, text=True, check=True)
     assert by_module.stdout == installed.stdout
+
+
+def test_the_version_and_help_by_name(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"glasses {version('glasses')}\n"
+    for words, expected in ((["help"], "examples:"), (["help", "forecast"], "usage: glasses forecast")):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 0
+        assert expected in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        main(["help", "fly"])
+    assert stop.value.code == 2
+    assert "invalid choice: 'fly'" in capsys.readouterr().err

@@ -51,6 +51,16 @@ REWORDED = {
     "{} holds no run of suite {}: run `glasses campaign run {}` first.": (
         "{} holds no run of suite {}: run `glasses-lab campaign run {}` first."
     ),
+    "Parameter {} of the stored study {} is of another kind in the file: {}": (
+        "Parameter {} of the {} is of another kind in the file: {}"
+    ),
+    "The stored study {} has a parameter {}, the file has not: {}": (
+        "The {} has a parameter {}, the file has not: to go on without it write "
+        'dropped = ["{}"] at the top of the file; else {}'
+    ),
+    "The stored study {} has no parameter {}, the file has one: {}": (
+        "The {} has no parameter {}, the file has one: give it default = ..., the value that the stored trials had; else {}"
+    ),
     "workers = {} needs an executor: executor=concurrent.futures.ProcessPoolExecutor().": (
         "workers = {} needs an executor: executor={}."
     ),

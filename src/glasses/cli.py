@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+import glasses
 from glasses.runtime.ahead import AHEAD
 from glasses.study.commands import add_study_commands
 
@@ -17,6 +18,7 @@ EXAMPLES = """examples:
   glasses forecast study.toml                    what the rest of the budget is expected to buy
   glasses ask study.toml                         the next experiment, for a person at a bench
   glasses demo                                   tune a simulated controller in 30 evaluations
+  glasses help forecast                          what a command takes
 """
 
 
@@ -65,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"glasses {glasses.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     add_study_commands(commands)
@@ -76,7 +79,15 @@ def _parser() -> argparse.ArgumentParser:
     completion = commands.add_parser("completion", help="print a completion script for a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "tcsh"])
     completion.set_defaults(action=_completion)
+
+    help_ = commands.add_parser("help", help="what there is, or what a command takes")
+    help_.add_argument("command", nargs="?", choices=sorted(commands.choices), help="a command (default: all of them)")
+    help_.set_defaults(action=_help)
     return parser
+
+
+def _help(options: argparse.Namespace) -> None:
+    main([*([] if options.command is None else [options.command]), "--help"])
 
 
 def _completion(options: argparse.Namespace) -> None:

@@ -1,3 +1,7 @@
+import re
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from problems import hills
@@ -109,3 +113,39 @@ def test_one_evaluation_is_a_run():
 def test_many_dimensions():
     result = minimize(lambda x: float(np.sum((x - 0.4) ** 2)), [(0, 1)] * 12, budget=28, seed=0, loss=Glasses(steps=8))
     assert result.fun < 0.9 * min(result.func_vals[:14])
+
+
+def wrong(x):
+    return undefined_name + x[0]  # noqa: F821
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor], ids=str)
+def test_a_broken_objective_ends_the_run_with_its_traceback(executor):
+    pool = executor and executor(1)
+    with pytest.warns(UserWarning, match="failed"), pytest.raises(RuntimeError) as raised:
+        minimize(wrong, [(0, 1)], budget=14, n_initial=14, executor=pool, seed=0)
+    assert re.match(
+        r"The first 3 evaluations failed in the same way \(NameError in .*test_minimize.py, line \d+\), so the objective "
+        r"seems to be broken: mend it, or say catch=Exception to go on whatever fails\.",
+        str(raised.value),
+    )
+    assert isinstance(raised.value.__cause__, NameError)
+    assert "undefined_name + x[0]" in "".join(traceback.format_exception(raised.value))
+    assert raised.value.result.nfev == 3
+
+
+def test_what_is_not_broken_runs_on():
+    with pytest.warns(UserWarning, match="failed"):
+        result = minimize(wrong, [(0, 1)], budget=5, n_initial=5, catch=NameError, seed=0)
+    assert (result.nfev, result.success) == (5, False)
+
+    def sometimes(x):
+        if x[0] > 0.2:
+            raise ValueError("too hot")
+        return x[0]
+
+    with pytest.warns(UserWarning, match="failed"):  # one success before, told with y0
+        result = minimize(sometimes, [(0, 1)], budget=5, n_initial=5, x0=[[0.1]], y0=[0.1], seed=0)
+    assert len(result.failures) >= 3
+    with pytest.raises(NameError):
+        minimize(wrong, [(0, 1)], budget=5, catch=())

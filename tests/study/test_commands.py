@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import re
 import sqlite3
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,6 +16,7 @@ from pictures import drawn
 from shell import dump, glasses
 
 from glasses.cli import main
+from glasses.study.worker import _duration
 
 BENCH = """
 name = "bench"
@@ -177,7 +180,9 @@ def test_ranges_that_leave_all_data_outside(bench, capsys):
     glasses(capsys, "tell", bench, "--at", "x=0.1", "--at", "k=1", "--at", "how=warm", "0.5")
     bench.write_text(BENCH.replace("x = [0.0, 1.0]", "x = [0.5, 1.0]"))
     assert "nan" not in glasses(capsys, "show", bench)
-    assert json.loads(glasses(capsys, "show", bench, "--format", "json"))["plan"][0]["mean"] is None
+    found = json.loads(glasses(capsys, "show", bench, "--format", "json"))
+    assert found["best"] is None
+    assert found["plan"][0]["mean"] == pytest.approx(0.5)  # from the one value, which the model still uses
 
 
 def test_refused_input_changes_nothing(bench, capsys, tmp_path):
@@ -321,7 +326,7 @@ def test_a_file_that_no_longer_fits_its_database_is_refused(bench, capsys):
     for old, new, sentence in (
         ("budget = 12", 'budget = 12\ndirection = "maximize"', "has the other direction"),
         ("k = {", "kk = {", "has a parameter 'k', the file has not"),
-        ('"cold", "2"', '"cold", "ice"', "is of another kind in the file"),
+        ('type = "int", low = 1', "low = 1", "is of another kind in the file"),
         ("x = [0.0, 1.0]", "x = [0.0, 1.0]\nz = [0.0, 1.0]", "has no parameter 'z', the file has one"),
     ):
         bench.write_text(text.replace(old, new))
@@ -395,3 +400,44 @@ def test_units_are_shown(bench, capsys):
     assert "value (mPa s)" in glasses(capsys, "show", bench, "--no-plan")
     found = json.loads(glasses(capsys, "show", bench, "--no-plan", "--format", "json"))
     assert (found["unit"], found["units"]) == ("mPa s", {"temperature": "°C"})
+
+
+def test_a_study_for_a_person(tmp_path, capsys):
+    path = tmp_path / "brew.toml"
+    out = glasses(capsys, "new", path, "--bench")
+    assert f"glasses ask {path}" in out
+    assert list(tmp_path.iterdir()) == [path]  # no objective
+    assert glasses(capsys, "ask", path).splitlines()[0].split("  ")[:2] == ["trial", "temperature (°C)"]
+    assert "value (%)" in (glasses(capsys, "tell", path, "40.5"), glasses(capsys, "show", path, "--no-plan"))[1]
+    assert "exists and is not overwritten" in glasses(capsys, "new", path, "--bench", status=2)
+    text = path.read_text()
+    for line in text.splitlines():  # what is commented out can be commented in
+        if line.startswith("# ") and " = " in line:
+            tomllib.loads(line[2:])
+
+
+def test_ask_says_what_is_open_and_that_a_criterion_is_met(bench, capsys):
+    assert "open already" not in glasses(capsys, "ask", bench)
+    assert "Besides this, 1 is open already: trial 0." in glasses(capsys, "ask", bench)
+    out = glasses(capsys, "ask", bench, "-n", "2")
+    assert "Besides this, 2 are open already: trials 0, 1." in out
+    capsys.readouterr()
+    main(["ask", str(bench), "--format", "json"])
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)) == 1
+    assert said.err == "glasses: Besides this, 4 are open already: trials 0, 1, 2, 3.\n"
+    bench.write_text(BENCH.replace("[parameters]", "[stop]\ntarget = 0.5\n[parameters]"))
+    glasses(capsys, "tell", bench, "--trial", "0", "0.4")
+    out = glasses(capsys, "ask", bench)
+    assert "[stop] of the study file is met: The best value, 0.4, has reached the target, 0.5." in out
+    assert out.splitlines()[1].split()[0] == "5"  # and the experiment is given all the same
+
+
+def test_the_time_that_is_left(make_study, capsys, monkeypatch):
+    monkeypatch.setattr("glasses.study.worker._SAID_EVERY", 0.0)
+    out = glasses(capsys, "run", make_study(4, n_initial=4))
+    said = [line for line in out.splitlines() if "the rest takes about" in line]
+    assert len(said) == 3
+    assert re.fullmatch(r"glasses: 1 done in [\d.]+ s, [\d.]+ s each; the rest takes about [\d.]+ s\.", said[0])
+    assert _duration(3.14159) == "3.1 s"
+    assert [_duration(seconds) for seconds in (42.4, 100, 5399, 9000)] == ["42 s", "2 min", "90 min", "2.5 h"]

@@ -59,7 +59,7 @@ class History:
 
     def cancel(self, x: Any, reason: str | None) -> None:
         """``Optimizer.cancel``."""
-        point = self._one(x, "x")
+        point = self._one(x, "x", outside=True)
         self.ledger.cancel(point)
         self.changes.append(Change("cancel", None, self.space.form(point), None, reason=reason))
 
@@ -68,10 +68,10 @@ class History:
         if isinstance(x, int | np.integer) and not isinstance(x, bool):
             self.ledger.check_number(int(x))
             return int(x)
-        return self.ledger.number_of(self._one(x, "x"))
+        return self.ledger.number_of(self._one(x, "x", outside=True))
 
-    def _one(self, x: Any, what: str) -> np.ndarray:
-        points, _ = self.space.read(x, what)
+    def _one(self, x: Any, what: str, *, outside: bool = False) -> np.ndarray:
+        points, _ = self.space.read(x, what, outside=outside)
         if len(points) != 1:
             raise ValueError(f"{what} must be one point, got {len(points)}: change them one after the other.")
         return points[0]

@@ -6,6 +6,7 @@ Everything is a function of the ledger, the model and the seed, computed once pe
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -19,10 +20,11 @@ from glasses.runtime.padding import data_size, pad_rows
 from glasses.search.decision import Problem
 from glasses.search.pending import pending_gain
 from glasses.search.predict import predict
+from glasses.space.space import in_cube
 from glasses.surrogate.feasibility import FailureClassifier, fit_failures, told_failures
 from glasses.surrogate.fit import LARGEST_FIT, conditioned
 from glasses.surrogate.gaussian_process import GaussianProcess
-from glasses.surrogate.outputs import Outputs, fitted_outputs
+from glasses.surrogate.outputs import Outputs, Standardize, fitted_outputs
 from glasses.surrogate.posterior import Posterior, grow
 
 SMALL = 256  # configurations: a space of no more is looked at as a whole
@@ -81,8 +83,22 @@ class Inference:
 
     def outputs(self) -> Outputs:
         """The output transform fitted to everything told."""
-        values = np.array(self.ledger.y)
-        return self.once("outputs", (len(values), self.model.outputs), lambda: fitted_outputs(self.model.outputs, values))
+        told = len(self.ledger.y)
+        return self.once("outputs", (told, self.model.outputs), lambda: self._outputs(told))
+
+    def _outputs(self, n: int) -> Outputs:
+        """The output transform of the first n values told.
+
+        It must be affine at and below the incumbent. Where data outside the space are better than that, they may bend it there:
+        then outputs are standardised only.
+        """
+        values, inside = np.array(self.ledger.y[:n]), self.space.is_inside(np.array(self.ledger.X[:n]))
+        found = fitted_outputs(self.model.outputs, values)
+        lowest, best = float(np.min(values)), float(np.min(values, where=inside, initial=np.inf))
+        if not lowest < best < np.inf:
+            return found
+        straight = found.gain(float(found.forward(best)) - float(found.forward(lowest)))
+        return found if math.isclose(straight, best - lowest, rel_tol=1e-9) else fitted_outputs(Standardize(), values)
 
     def posterior(self) -> Posterior:
         """The fitted model given everything told, over the unit cube and transformed outputs."""
@@ -111,10 +127,11 @@ class Inference:
         """What a search is given."""
         space, ledger, feasibility = self.space, self.ledger, self.feasibility()
         post = self._told_failures(self.posterior())
+        pending = space.to_unit(np.array(ledger.pending)) if ledger.pending else np.zeros((0, space.d))
         return Problem(
             post=post,
             fitted=self.posterior(),
-            pending=space.to_unit(np.array(ledger.pending)) if ledger.pending else np.zeros((0, space.d)),
+            pending=pending[in_cube(pending)],  # what is under way outside can be no incumbent
             remaining=ledger.remaining,
             lattice=space.lattice,
             feasibility=None if feasibility is None else feasibility.grown(post.X.shape[0]),
@@ -176,8 +193,7 @@ class Inference:
         return self.once(f"fit {n % 2}", (n, self.model), lambda: self._fitted(n))
 
     def _fitted(self, n: int) -> tuple[Outputs, Posterior]:
-        values = np.array(self.ledger.y[:n])
-        outputs = fitted_outputs(self.model.outputs, values)
+        values, outputs = np.array(self.ledger.y[:n]), self._outputs(n)
         z = np.round(outputs.forward(values), _DIGITS)
         X = self.space.to_unit(np.array(self.ledger.X[:n]))
         return outputs, self.model.posterior(X, z, outputs, self.space.choice)

@@ -267,6 +267,20 @@ class Ledger:
             setattr(self, name, getattr(changed, name))
         self.revision += 1
 
+    @property
+    def best(self) -> int | None:
+        """Which value is the lowest of those inside today's ranges; None if there is none."""
+        if not self.y:
+            return None
+        values = np.where(self.space.is_inside(np.array(self.X)), np.array(self.y), np.inf)
+        lowest = int(np.argmin(values))
+        return lowest if np.isfinite(values[lowest]) else None
+
+    @property
+    def best_value(self) -> float:
+        """The lowest value inside today's ranges; infinite if there is none."""
+        return math.inf if self.best is None else self.y[self.best]
+
     def next_given(self) -> int | None:
         """Which of the points to be tried first is next: the first that can be paid for; None if there is none."""
         return next((k for k, x in enumerate(self.first) if self.affords(x)), None)

@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from typing import Any, NamedTuple
 
 from glasses.lookahead.loss import Loss
+from glasses.loop.broken import is_broken, sign_of
 from glasses.loop.checks import values_of, whole
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
@@ -34,7 +35,7 @@ def minimize(
     noise: float | None = None,
     count_failures: bool = True,
     best_possible: float | None = None,
-    catch: type[Exception] | tuple[type[Exception], ...] = Exception,
+    catch: type[Exception] | tuple[type[Exception], ...] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     loss: Loss | None = None,
@@ -49,7 +50,8 @@ def minimize(
     """Minimise ``fun`` over ``bounds`` with ``budget`` evaluations, planning every one of them for all that are left.
 
     An evaluation that raises (one of ``catch``) or does not return a finite number has failed: it is kept in ``failures``,
-    costs budget (unless ``count_failures=False``), keeps the search away from its surroundings and does not end the run.
+    costs budget (unless ``count_failures=False``), keeps the search away from its surroundings and does not end the run. But if
+    the first three raise the same exception at the same line, the objective is taken to be broken, and a RuntimeError says so.
     Nothing paid for is lost: whatever else is raised carries the result so far as its attribute ``result``.
 
     Parameters
@@ -76,8 +78,9 @@ def minimize(
         Whether a failed evaluation costs budget. If not, as many as ``budget`` are free.
     best_possible : float, optional
         A value that none can beat, such as 0 for an error: forecasts and ``stop`` expect nothing beyond it.
-    catch : exception class or tuple of them, default Exception
-        What makes an evaluation a failure when ``fun`` raises it. ``()`` lets every exception through.
+    catch : exception class or tuple of them, optional
+        What makes an evaluation a failure when ``fun`` raises it; then it never ends the run, whatever fails. Default: every
+        ``Exception``, until the objective is seen to be broken. ``()`` lets every exception through.
     executor : concurrent.futures.Executor, optional
         Where evaluations run, side by side: each is decided with the others as pending, and a slow one does not delay the
         others. Processes must not be started by fork, because JAX is used in this one:
@@ -112,6 +115,8 @@ def minimize(
     ------
     ValueError
         Before anything is evaluated, if an argument cannot be used; the message says what to change.
+    RuntimeError
+        From the last exception of an objective whose first three evaluations failed in the same way.
     """
     optimizer = Optimizer(
         bounds,
@@ -142,6 +147,8 @@ def minimize(
         _check_start_method(executor)
         outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1), end)
     report = Table(optimizer) if verbose else None
+    signs: list[str | None] = [None] if catch is not None or optimizer.values else []
+    catch = Exception if catch is None else catch
     try:
         for batch in outcomes:
             told = [(outcome.x, _tell(optimizer, outcome)) for outcome in batch if _is_caught(outcome, catch)]
@@ -154,6 +161,12 @@ def minimize(
                     report.row(x, reason)
                 if callback is not None:
                     _call(callback, optimizer.result())
+            signs += [None if each.error is None else sign_of(each.error) for each in batch]
+            if is_broken(signs):
+                raise RuntimeError(
+                    f"The first {len(signs)} evaluations failed in the same way ({signs[0]}), so the objective seems to be "
+                    "broken: mend it, or say catch=Exception to go on whatever fails."
+                ) from batch[-1].error
     except StopIteration:
         return _ended(optimizer, 99, "`callback` raised `StopIteration`.")
     except BrokenExecutor as error:

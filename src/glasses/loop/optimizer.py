@@ -234,7 +234,7 @@ class Optimizer:
 
     @property
     def history(self) -> list[Change]:
-        """What was corrected, withdrawn and cancelled, in this order, with what was there before."""
+        """What was corrected, withdrawn and cancelled, with what was there before."""
         return list(self._history.changes)
 
     @_in_turn
@@ -272,7 +272,7 @@ class Optimizer:
         return asked[0] if n is None else asked
 
     @_in_turn
-    def tell(self, x: Any, y: Any, *, reason: str | None = None) -> None:
+    def tell(self, x: Any, y: Any, *, reason: str | None = None, outside: bool = False) -> None:
         """Record one evaluation or several: points asked for or not, in any order.
 
         Parameters
@@ -282,8 +282,10 @@ class Optimizer:
             None, NaN or an infinite value means that the evaluation failed.
         reason : str, optional
             Why it failed.
+        outside : bool
+            Accept points outside the bounds too: data for the model, never the incumbent.
         """
-        points, single = self.space.read(x)
+        points, single = self.space.read(x, outside=outside)
         self._ledger.tell(points, values_of(y, "y", single), reason, ("x", "y"))
 
     @_in_turn
@@ -316,16 +318,13 @@ class Optimizer:
 
     @_in_turn
     def cancel(self, x: Any, reason: str | None = None) -> None:
-        """Take a pending point back that will not be evaluated: no cost, no effect on the search.
-
-        A result that arrives for it after all can be told like any other.
-        """
+        """Take a pending point back that will not be evaluated: no cost, no effect. A result may still be told for it."""
         self._history.cancel(x, reason)
 
     @_in_turn
-    def mark_pending(self, x: Any) -> None:
-        """Declare points that are being evaluated somewhere else as pending."""
-        points, _ = self.space.read(x)
+    def mark_pending(self, x: Any, *, outside: bool = False) -> None:
+        """Declare points that are being evaluated somewhere else as pending; ``outside``: also points outside the bounds."""
+        points, _ = self.space.read(x, outside=outside)
         if self._ledger.cost_of([*points]) > self._ledger.spendable:
             raise ValueError(
                 f"{len(points)} more pending points but {self.remaining} {self._of_budget()}: raise the budget first."

@@ -70,9 +70,9 @@ class Planner:
         return found
 
     def is_initial(self) -> bool:
-        """Whether the next point is an initial one: given by x0, not enough evaluations yet, or nothing told to learn from."""
+        """Whether the next point is an initial one: given by x0, not enough evaluations yet, or no value inside the ranges."""
         ledger = self.ledger
-        return ledger.next_given() is not None or ledger.evaluated < self.n_initial or not ledger.y
+        return ledger.next_given() is not None or ledger.evaluated < self.n_initial or ledger.best is None
 
     def next(self) -> Suggestion:
         """The next point."""
@@ -127,6 +127,8 @@ class Planner:
                 f"A forecast needs {needed} values, two more than there are parameters, got {len(ledger.y)}: "
                 f"tell {needed - len(ledger.y)} more first."
             )
+        if ledger.best is None:
+            raise TooFewValuesError("A forecast needs a value inside today's ranges, got none: evaluate there first.")
         self.check_not_exhausted()
         left = ledger.remaining
         far = min(left, MAX_HORIZON) or FIVE
@@ -170,7 +172,7 @@ class Planner:
     def pending_gain(self) -> float:
         """What the pending evaluations are expected to gain by themselves, within what is possible."""
         gain, floor = self.inference.pending_gain(), self._floor()
-        return gain if floor is None or not gain else float(limited_mean(gain, max(0.0, min(self.ledger.y) - floor)))
+        return gain if floor is None or not gain else float(limited_mean(gain, max(0.0, self.ledger.best_value - floor)))
 
     def _floor(self, *, warn: bool = False) -> float | None:
         """The best possible value, if one is given and no value told beats it by more than its noise explains."""

@@ -94,7 +94,7 @@ def record_of(ledger: Ledger, n_initial: int, seed: int) -> Result:
     words = f"{ledger.spent:g} of {ledger.budget:g} {'evaluations done' if ledger.cost is None else 'spent'}."
     if ledger.failed:
         words = f"{words[:-1]}, {len(ledger.failed)} failed{'' if ledger.count_failures else ' and not counted'}."
-    best = int(np.argmin(ledger.y)) if ledger.y else None
+    best = ledger.best
     nfev = len(ledger.y) + len(ledger.failed)
     return Result(
         x=None if best is None else ledger.space.form(ledger.X[best]),

@@ -129,10 +129,10 @@ class Target(Criterion):
             )
 
     def reason(self, optimizer: Optimizer) -> str | None:
-        values = optimizer.values
-        if not values:
+        found = optimizer._ledger.best_value
+        if math.isinf(found):
             return None
-        best = -min(values) if self.maximize else min(values)
+        best = -found if self.maximize else found
         reached = best >= self.value if self.maximize else best <= self.value
         return f"The best value, {best:.6g}, has reached the target, {self.value:.6g}." if reached else None
 

@@ -51,6 +51,42 @@ def is_point(point: Mapping[str, float], distributions: Mapping[str, BaseDistrib
     return point.keys() == distributions.keys() and all(contains(distributions[name], v) for name, v in point.items())
 
 
+def is_same_kind(stored: BaseDistribution, today: BaseDistribution) -> bool:
+    """Whether a parameter is of the same kind as when a trial was stored; ranges, steps and choices may differ."""
+    kind = type(stored) is type(today)
+    return kind and getattr(stored, "log", False) == getattr(today, "log", False)
+
+
+class Placing:
+    """Where stored trials lie in the space of today's ``distributions``, which may not be those of their time.
+
+    Numbers outside a range keep their place beside it, for data that are measured. What cannot be placed: a choice that is none
+    any more, a number that a logarithmic range cannot hold, a parameter without a default that the trial does not have.
+    """
+
+    def __init__(self, distributions: Mapping[str, BaseDistribution], defaults: Mapping[str, Any] | None = None) -> None:
+        self.distributions, self.defaults = distributions, dict(defaults or {})
+        self._parameters = {name: parameter_of(each) for name, each in distributions.items()}
+
+    def point(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The point of a trial; empty where it cannot be placed."""
+        point = {**self.defaults, **params}
+        if not params or any(name not in point or self.why_not(name, point[name]) for name in self.distributions):
+            return {}
+        return {name: point[name] for name in self.distributions}
+
+    def why_not(self, name: str, value: Any) -> str | None:
+        """Why this value of a parameter cannot be placed; None if it can."""
+        parameter = self._parameters[name]
+        if parameter is None:
+            return "cannot be resolved"
+        try:
+            parameter.read(value, name, "the range", outside=True)
+        except ValueError:
+            return "is no choice any more" if isinstance(parameter, Choice) else "does not fit the range"
+        return None
+
+
 def external(point: Mapping[str, float], distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
     """Internal numbers as parameters."""
     return {name: distributions[name].to_external_repr(value) for name, value in point.items()}

@@ -86,6 +86,7 @@ class GlassesSampler(BaseSampler):
         self._lock = threading.Lock()
         self._turns = Turns()
         self._ages = Watch()
+        self.defaults: dict[str, Any] = {}  # of parameters that older trials do not have
         self.repeat_when_exhausted = True  # else ``ExhaustedError`` reaches the caller
 
     def __getstate__(self) -> dict[str, Any]:
@@ -176,7 +177,9 @@ class GlassesSampler(BaseSampler):
                 raise
             _logger.warning("Every configuration of this space is evaluated or running; the best one is suggested again.")
             told = optimizer.record()  # Optuna wants its trial
-            return told.x or dict([*optimizer.pending, *(each.x for each in told.failures)][0])
+            taken = [*optimizer.pending, *(each.x for each in told.failures)]
+            inside = optimizer.space.is_inside
+            return told.x or next(dict(x) for x in taken if inside(optimizer.space.read(x, outside=True)[0])[0])
 
     def _optimizer(self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]) -> Optimizer:
         trials = [each for each in StudyStorage(study).trials() if trial is None or each.number != trial.number]
@@ -187,6 +190,7 @@ class GlassesSampler(BaseSampler):
             sign=sign,
             free_failures=0 if self._count_failures else self.budget,
             is_stale=self._stale(study, trials),
+            defaults=self.defaults,
         )
         left = max(1 if trial is not None else 0, self.budget - known.spent)
         budget = max(1, len(known.points) + len(known.pending) + left)
@@ -197,9 +201,9 @@ class GlassesSampler(BaseSampler):
         if self._best_possible is not None:
             optimizer.best_possible = sign * self._best_possible
         if known.points:
-            optimizer.tell(known.points, known.values)
+            optimizer.tell(known.points, known.values, outside=True)
         if known.pending:
-            optimizer.mark_pending(known.pending)
+            optimizer.mark_pending(known.pending, outside=True)
         return optimizer
 
     def _stale(self, study: Study, trials: Iterable[FrozenTrial]) -> Callable[[FrozenTrial], bool]:

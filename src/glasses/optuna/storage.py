@@ -20,7 +20,7 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("glasses.optuna needs Optuna 5: pip install 'glasses[study]'.", name="optuna") from error
 
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import RDBStorage
 from optuna.storages._rdb import storage
@@ -156,6 +156,22 @@ class Database(RDBStorage):
                 super().__init__(url, settings, skip_table_creation=True)
             finally:
                 setattr(storage, "_VersionManager", usual)  # noqa: B010
+
+    def _set_trial_param_without_commit(
+        self,
+        session: Any,
+        trial_id: int,
+        param_name: str,
+        param_value_internal: float,
+        distribution: BaseDistribution,
+        previous_distribution: BaseDistribution | None = None,
+    ) -> None:
+        """Each trial keeps its own list of choices, which may have changed since the first one: Optuna would refuse that."""
+        if isinstance(distribution, CategoricalDistribution):
+            previous_distribution = distribution
+        super()._set_trial_param_without_commit(
+            session, trial_id, param_name, param_value_internal, distribution, previous_distribution
+        )
 
     def reach(self, name: str, call: Callable[[], Any]) -> Any:
         """Do one access, a transaction of its own; ``name`` is the method of Optuna's that makes it."""

@@ -9,6 +9,7 @@ import numpy as np
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast, Plan
 from glasses.space.parameters import Choice
+from glasses.space.space import Space
 
 LEVELS = (0.025, 0.5, 0.975)  # of a prediction: its median and the central 95 %
 
@@ -36,7 +37,7 @@ def run_data(optimizer: Optimizer, plan: Plan | None = None, resolution: int = 8
     if not len(result.func_vals):
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
     names = [space.name(i) for i in range(2)]
-    points, _ = space.read(result.x_iters)
+    points, _ = space.read(result.x_iters, outside=True)
     a, b = (np.linspace(low, high, resolution) for low, high in zip(space.lower, space.upper, strict=True))
     mean, _ = optimizer.predict(np.stack(np.meshgrid(a, b, indexing="xy"), axis=-1).reshape(-1, 2))
     ahead = space.read(plan.points)[0] if plan is not None else np.zeros((0, 2))
@@ -44,7 +45,7 @@ def run_data(optimizer: Optimizer, plan: Plan | None = None, resolution: int = 8
         names=list(names),
         points=points,
         values=result.func_vals,
-        best=np.minimum.accumulate(result.func_vals),
+        best=best_so_far(space, points, result.func_vals),
         axes=(a, b),
         mean=mean.reshape(resolution, resolution),
         plan=ahead,
@@ -86,8 +87,8 @@ def overview_data(
     result = optimizer.result()
     if result.recommended is None:
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
-    evaluated, _ = space.read(result.x_iters)
-    failed = np.array([space.read(each.x)[0][0] for each in result.failures]).reshape(-1, space.d)
+    evaluated, _ = space.read(result.x_iters, outside=True)
+    failed = np.array([space.read(each.x, outside=True)[0][0] for each in result.failures]).reshape(-1, space.d)
     ahead = np.array([space.read(x)[0][0] for x in plan.points]) if plan is not None else np.zeros((0, space.d))
     centre = space.read(result.recommended.x)[0][0]
 
@@ -119,11 +120,17 @@ def overview_data(
     values = sign * result.func_vals
     return OverviewData(
         values=values,
-        best=sign * np.minimum.accumulate(result.func_vals),
+        best=sign * best_so_far(space, evaluated, result.func_vals),
         plan=levels(ahead),
         expected_best=None if plan is None or plan.expected_best is None else sign * plan.expected_best,
         slices=slices,
     )
+
+
+def best_so_far(space: Space, points: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The best value inside today's ranges after each evaluation; NaN before there is one."""
+    best = np.minimum.accumulate(np.where(space.is_inside(points), values, np.inf))
+    return np.where(np.isfinite(best), best, np.nan)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpy as np
 
 from glasses.runtime.padding import pad_rows
 from glasses.runtime.program import quickly_compiled
+from glasses.space.space import in_cube
 from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, marginals
@@ -35,6 +36,12 @@ def feasible_at(feasibility: Feasibility, X: np.ndarray) -> tuple[np.ndarray, np
     found = [_feasibility(feasibility, pad_rows(part, _ROWS)) for part in parts]
     log_p, infeasible = (np.concatenate([np.asarray(each[k]) for each in found])[: len(X)] for k in (0, 1))
     return log_p, infeasible
+
+
+def mean_where_allowed(kernel: Kernel, post: Posterior) -> np.ndarray:
+    """``mean_at_data``, and infinity at data outside the cube unless there are no others."""
+    found, inside = mean_at_data(kernel, post), in_cube(np.asarray(post.X)[: int(post.n)])
+    return np.where(inside, found, np.inf) if np.any(inside) else found
 
 
 @quickly_compiled

@@ -26,7 +26,7 @@ from glasses.runtime.padding import pad_rows, pending_size
 from glasses.runtime.program import program, quickly_compiled
 from glasses.search.decision import Problem, Valued
 from glasses.search.exclusion import is_known
-from glasses.search.predict import feasible_at, mean_at_data, predict
+from glasses.search.predict import feasible_at, mean_where_allowed, predict
 from glasses.space.lattice import Lattice, resolution
 from glasses.space.snapping import moved, repeats, snap
 from glasses.surrogate.feasibility import Feasibility, nothing_failed
@@ -67,7 +67,7 @@ def propose(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generat
     jumps = None if lattice is None else rng.random(near.shape)
     X, n, is_exact = np.asarray(post.X), int(post.n), float(post.noise) < NEGLIGIBLE_NOISE
     floor = np.asarray(post.noise), NUGGET * np.asarray(post.variance)
-    smooth = mean_at_data(kernel, post)
+    smooth = mean_where_allowed(kernel, post)
     points = np.concatenate([snap(lattice, spread), moved(lattice, X[int(np.argmin(smooth))], near, jumps)])
     eta = level = float(np.min(smooth))
     pending = problem.pending.reshape(-1, d)

@@ -10,7 +10,7 @@ import numpy as np
 
 from glasses.numerics.bfgs import minimize_outside
 from glasses.runtime.program import quickly_compiled
-from glasses.search.predict import feasible_at, mean_at_data, predict
+from glasses.search.predict import feasible_at, mean_where_allowed, predict
 from glasses.search.propose import separated
 from glasses.space.lattice import Lattice
 from glasses.space.snapping import snap
@@ -38,8 +38,8 @@ def lowest_mean(
     Where evaluations fail more often than not, nothing is recommended.
     """
     n, spread = int(post.n), snap(lattice, spread)
-    starts = np.concatenate([np.asarray(post.X)[:n], spread])
-    value = np.concatenate([mean_at_data(kernel, post), predict(kernel, post, spread)[0]])
+    starts = np.concatenate([np.clip(np.asarray(post.X)[:n], 0.0, 1.0), spread])
+    value = np.concatenate([mean_where_allowed(kernel, post), predict(kernel, post, spread)[0]])
     if feasibility is not None:
         log_p, infeasible = feasible_at(feasibility, spread)
         value[n:] = np.where((log_p > _EVEN) & ~infeasible, value[n:], np.inf)

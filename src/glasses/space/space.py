@@ -3,6 +3,9 @@
 A point has three forms: the user's (an array, a list, or a dict when the parameters have names), a *raw* row of floats
 (``parameters``) which records keep, and a row of the unit cube, which the numerics see. Points of the cube live on a grid of
 2^-30 (a billionth of each side), so that the rounding of a change of units (a shift, a rescaling) does not alter a run.
+
+Data may lie outside the space, where its ranges are not those of the time when they were measured: their numbers in the units
+of the cube are below 0 or above 1. Nothing else ever is; what is suggested lies inside.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ class Space:
         self.parameters = [_parameter(self.label(i), each) for i, each in enumerate(given)]
         self.lattice = lattice_of(self.parameters)
         self.choice = None if self.lattice is None else self.lattice.is_choice  # which coordinates have no order
+        self._low = np.array([0.0 if isinstance(each, Choice) else each.low for each in self.parameters])
+        self._high = np.array([each.count if isinstance(each, Choice) else each.high for each in self.parameters], dtype=float)
         self._plain = all(isinstance(each, Float) for each in self.parameters)
 
     @property
@@ -61,9 +66,17 @@ class Space:
         return f"x[{i}]" if self.names is None else self.names[i]
 
     def to_unit(self, X: np.ndarray) -> np.ndarray:
-        """Raw points (n, d) or (d,) in the unit cube, on the grid."""
+        """Raw points (n, d) or (d,) in the unit cube, on the grid; data outside the ranges lie outside the cube."""
         columns = [each.to_unit(X[..., i]) for i, each in enumerate(self.parameters)]
-        return _on_grid(np.stack(columns, axis=-1))
+        unit = np.round(np.stack(columns, axis=-1) * _GRID) / _GRID + 0.0  # no negative zero
+        if self.lattice is None:
+            return unit
+        within = (self._low <= X) & (self._high >= X)  # a value beyond the last step is
+        return np.where(within, np.clip(unit, 0.0, 1.0), unit)
+
+    def is_inside(self, X: np.ndarray) -> Any:
+        """Which raw points (n, d) lie inside the ranges; of one point (d,) whether it does."""
+        return in_cube(self.to_unit(X))
 
     def from_unit(self, unit: np.ndarray) -> np.ndarray:
         """Points of the cube (n, d) or (d,) as raw ones, moved to values that can be run."""
@@ -86,17 +99,20 @@ class Space:
         values = [each.value(raw) for each, raw in zip(self.parameters, x, strict=True)]
         return values if self.names is None else dict(zip(self.names, values, strict=True))
 
-    def read(self, x: Any, what: str = "x") -> tuple[np.ndarray, bool]:
-        """One point or several, checked: raw ones (n, d), and whether it was a single one."""
+    def read(self, x: Any, what: str = "x", *, outside: bool = False) -> tuple[np.ndarray, bool]:
+        """One point or several, checked: raw ones (n, d), and whether it was a single one.
+
+        ``outside``: numbers beyond their ranges are read as well, as data that were measured there.
+        """
         if isinstance(x, Mapping):
-            return self._read_named(x, what)[None], True
+            return self._read_named(x, what, outside)[None], True
         if isinstance(x, str | bytes):
             raise ValueError(f"{what} must be numbers, got the text {x!r}.")
         if self.names is not None and _is_list(x) and len(x) and isinstance(x[0], Mapping):
-            return np.array([self._read_named(each, f"{what}[{i}]") for i, each in enumerate(x)]), False
-        return self._read_array(x, what) if self._plain else self._read_lists(x, what)
+            return np.array([self._read_named(each, f"{what}[{i}]", outside) for i, each in enumerate(x)]), False
+        return self._read_array(x, what, outside) if self._plain else self._read_lists(x, what, outside)
 
-    def _read_array(self, x: Any, what: str) -> tuple[np.ndarray, bool]:
+    def _read_array(self, x: Any, what: str, outside: bool) -> tuple[np.ndarray, bool]:
         try:
             X = np.array(x, dtype=float)
         except (TypeError, ValueError):
@@ -110,48 +126,55 @@ class Space:
                 f"{what} must hold {self.d} {'number' if self.d == 1 else 'numbers'} per point (one "
                 f"for each bound), got shape {np.shape(x)}."
             )
-        return np.array([self._read_row(row, what if single else f"{what}[{i}]") for i, row in enumerate(X)]), single
+        rows = [self._read_row(row, what if single else f"{what}[{i}]", outside) for i, row in enumerate(X)]
+        return np.array(rows), single
 
-    def _read_lists(self, x: Any, what: str) -> tuple[np.ndarray, bool]:
+    def _read_lists(self, x: Any, what: str, outside: bool) -> tuple[np.ndarray, bool]:
         """Points of a space with integers or choices: one list of values, or a list of such lists."""
         if not _is_list(x):
             x = [x] if self.d == 1 else x
             if not _is_list(x):
                 raise ValueError(f"{what} must hold {self.d} values per point (one for each bound), got {x!r}.")
-        several = len(x) > 0 and all(_is_list(each) for each in x) and not self._is_point(x)
+        several = len(x) > 0 and all(_is_list(each) for each in x) and not self._is_point(x, outside)
         for each in x if several else [x]:
             if len(each) != self.d:
                 raise ValueError(f"{what} must hold {self.d} values per point (one for each bound), got {len(each)}: {each!r}.")
-        rows = [self._read_row(each, f"{what}[{i}]" if several else what) for i, each in enumerate(x if several else [x])]
+        given = x if several else [x]
+        rows = [self._read_row(each, f"{what}[{i}]" if several else what, outside) for i, each in enumerate(given)]
         return np.array(rows).reshape(-1, self.d), not several
 
-    def _is_point(self, x: Sequence[Any]) -> bool:
+    def _is_point(self, x: Sequence[Any], outside: bool) -> bool:
         """Whether a list of lists is one point: of choices that are lists themselves."""
         if len(x) != self.d:
             return False
         try:
-            self._read_row(x, "x")
+            self._read_row(x, "x", outside)
         except ValueError:
             return False
         return True
 
-    def _read_named(self, x: Mapping[str, Any], what: str) -> np.ndarray:
+    def _read_named(self, x: Mapping[str, Any], what: str, outside: bool) -> np.ndarray:
         if self.names is None:
             raise ValueError(
                 f"{what} must be {self.d} values because the bounds have no names, got a dict: pass its values in order."
             )
         if set(x) != set(self.names):
             raise ValueError(f"{what} must name exactly {', '.join(self.names)}, got {', '.join(map(str, x)) or 'nothing'}.")
-        return self._read_row([x[name] for name in self.names], what)
+        return self._read_row([x[name] for name in self.names], what, outside)
 
-    def _read_row(self, values: Sequence[Any] | np.ndarray, what: str) -> np.ndarray:
+    def _read_row(self, values: Sequence[Any] | np.ndarray, what: str, outside: bool) -> np.ndarray:
         parts = range(self.d) if self.names is None else self.names
         return np.array(
             [
-                each.read(value, f"{what}[{part!r}]", self.label(i))
+                each.read(value, f"{what}[{part!r}]", self.label(i), outside=outside)
                 for i, (each, value, part) in enumerate(zip(self.parameters, values, parts, strict=True))
             ]
         )
+
+
+def in_cube(unit: np.ndarray) -> Any:
+    """Which rows lie in the unit cube."""
+    return np.all((unit >= 0.0) & (unit <= 1.0), axis=-1)
 
 
 def _on_grid(unit: np.ndarray) -> np.ndarray:

@@ -34,7 +34,13 @@ def add_study_commands(commands: Any) -> None:
         parser.set_defaults(action=action)
         return parser
 
-    add("new", "write a study file to start from", "  glasses new study.toml", _new)
+    new = add(
+        "new",
+        "write a study file to start from",
+        "  glasses new study.toml\n  glasses new study.toml --bench        for experiments that a person does",
+        _new,
+    )
+    new.add_argument("--bench", action="store_true", help="without an objective: a person asks, measures and tells")
 
     run = add(
         "run",
@@ -51,6 +57,9 @@ def add_study_commands(commands: Any) -> None:
     for each in (run, worker):
         each.set_defaults(decides_often=True)
         each.add_argument("--most", type=int, metavar="N", help="stop after N evaluations of this worker")
+        each.add_argument(
+            "--keep-going", action="store_true", help="also if the first evaluations all fail in the same way; they cost budget"
+        )
         each.add_argument(
             "--patience", type=float, default=3600.0, metavar="S", help="seconds to wait for an unreachable database (3600)"
         )
@@ -148,8 +157,13 @@ def _on_study(
 
 
 def _new(options: argparse.Namespace) -> None:
-    from glasses.study.template import write_study
+    from glasses.study.template import write_bench, write_study
 
+    if options.bench:
+        study = write_bench(options.file)
+        print(f"Wrote {study}. Put your own parameters in, then each morning:\n")
+        print(f"  glasses ask {study}\n  glasses tell {study} VALUE\n  glasses show {study}")
+        return
     study, code = write_study(options.file)
     print(f"Wrote {study} and {code}, which run as they are:\n")
     print(f"  glasses run {study}\n  glasses show {study}\n  glasses plot {study}")
@@ -165,14 +179,17 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError(f"--patience must be at least 0 seconds, got {options.patience:g}.")
     evaluate = prepared(read_study(options.file))
     with _stored(options, writing=True, patience=options.patience) as stored:
-        return work(stored, evaluate, again=f"glasses run {shlex.quote(str(options.file))}", most=options.most)
+        again = f"glasses run {shlex.quote(str(options.file))}"
+        return work(stored, evaluate, again=again, most=options.most, keep_going=options.keep_going)
 
 
 def _ask(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.study import by_hand, report
 
+    notes = _before_asking(stored)
     experiments = by_hand.ask(stored, options.n)
     if options.format == "json":
+        print("".join(f"glasses: {each}\n" for each in notes), end="", file=sys.stderr)
         print(report.as_json([{"trial": trial.number, "params": params} for trial, params in experiments]))
         return
     names = list(stored.distributions)
@@ -181,6 +198,20 @@ def _ask(stored: StoredStudy, options: argparse.Namespace) -> None:
     number = experiments[0][0].number if len(experiments) == 1 else "N"
     left = f"{stored.left()} of {stored.file.budget} left after this"
     print(f"\nThen: glasses tell {shlex.quote(str(options.file))} --trial {number} VALUE     ({left})")
+    print("".join(f"{each}\n" for each in notes), end="")
+
+
+def _before_asking(stored: StoredStudy) -> list[str]:
+    """What a person should know who asks for another experiment: which ones are open, and that a criterion is met."""
+    from optuna.trial import TrialState
+
+    open_ = [str(each.number) for each in stored.storage.trials(TrialState.RUNNING) if each.params]
+    notes = []
+    if open_:
+        which, are = ("trial", "is") if len(open_) == 1 else ("trials", "are")
+        notes.append(f"Besides this, {len(open_)} {are} open already: {which} {', '.join(open_)}.")
+    reason = stored.reason_to_stop()
+    return notes if reason is None else [*notes, f"[stop] of the study file is met: {reason}"]
 
 
 def _tell(options: argparse.Namespace) -> None:

@@ -17,14 +17,19 @@ import os
 import re
 import shutil
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
+from glasses.loop.broken import sign_of
 from glasses.study import process
 
+_DETAILS = 8000  # characters of a traceback that are kept, the last ones
+_LINES = 20  # of a command's errors
+_AT_ONCE = 1.0  # seconds: a command that fails sooner has hardly begun
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
 
 
@@ -35,6 +40,8 @@ class Evaluation:
     value: float | None
     reason: str | None = None
     extras: dict[str, Any] = field(default_factory=dict)
+    sign: str | None = field(default=None, compare=False)  # of a failure: those of a broken objective have one sign
+    details: str | None = field(default=None, compare=False)  # of a failure: its traceback, or the command's last errors
 
 
 class Objective(Protocol):
@@ -69,7 +76,12 @@ class PythonFunction:
             try:
                 return understood(_called(function, params))
             except (Exception, SystemExit) as error:
-                return Evaluation(None, f"{type(error).__name__}: {error}")
+                frames = error.__traceback__
+                while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+                    frames = frames.tb_next  # the user's own alone
+                lines = traceback.format_exception(type(error), error, frames)
+                words = f"{type(error).__name__}: {error}"
+                return Evaluation(None, words, sign=sign_of(error), details="".join(lines)[-_DETAILS:])
 
         return evaluate
 
@@ -96,17 +108,21 @@ class Command:
         return evaluate
 
     def _run(self, arguments: list[str]) -> Evaluation:
+        start = time.monotonic()
         try:
             ended = process.run(arguments, self.folder, self.timeout)
         except OSError as error:
-            return Evaluation(None, f"the command did not start: {error.strerror}")
+            return Evaluation(None, f"the command did not start: {error.strerror}", sign="no start")
+        at_once = time.monotonic() - start < _AT_ONCE
         if ended.status is None:
             return Evaluation(None, f"took longer than {self.timeout:g} s")
         lines = ended.output.lines()
         if ended.status != 0:
             last = (ended.errors.lines() or lines or [""])[-1].strip()
             how = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
-            return Evaluation(None, f"ended with {how}{': ' if last else ''}{printable(last)[:300]}")
+            said = "\n".join((ended.errors.lines() or lines)[-_LINES:])[-_DETAILS:]
+            words = f"ended with {how}{': ' if last else ''}{printable(last)[:300]}"
+            return Evaluation(None, words, sign="an error within a second" if at_once else None, details=said or None)
         if ended.output.cut and len(lines) < 2:
             return Evaluation(
                 None,

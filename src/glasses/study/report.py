@@ -19,8 +19,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError, TooFewValuesError
 from glasses.optuna.storage import HEARTBEAT
-from glasses.optuna.trials import LATE, REASON, is_lost
+from glasses.optuna.trials import BROKEN, DETAILS, LATE, REASON, is_lost
 from glasses.runtime.cache import cache_folder
+from glasses.study.differences import differences
 from glasses.study.objective import printable
 from glasses.study.stored import StoredStudy
 
@@ -43,9 +44,7 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     file, trials = stored.file, stored.trials()
     states = [state_of(trial) for trial in trials]
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
-    best = None
-    if complete:
-        best = max(complete, key=lambda t: t.value or 0.0) if file.maximize else min(complete, key=lambda t: t.value or 0.0)
+    best = stored.best()
     report: dict[str, Any] = {
         "name": file.name,
         "direction": "maximize" if file.maximize else "minimize",
@@ -54,7 +53,9 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "budget": file.budget,
         "left": stored.left(),
         **{state: states.count(state) for state in ("complete", "failed", "running", "lost")},
-        "best": None if best is None else {"trial": best.number, "value": best.value, "params": _ordered(stored, best.params)},
+        "best": None
+        if best is None
+        else {"trial": best.number, "value": best.value, "params": _ordered(stored, stored.placing.point(best.params))},
         "open": [
             {"trial": each.number, "params": _ordered(stored, each.params)}
             for each in trials
@@ -66,6 +67,9 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "expected_band": None,
         "note": None,
         "stop": None,
+        "changed": differences(stored),
+        "free_failures": _free_failures(trials),
+        "last_failure": _last_failure(trials),
     }
     if plan and complete:
         kept = _summary_file(stored, trials)
@@ -79,9 +83,25 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     return report
 
 
+def _free_failures(trials: Sequence[FrozenTrial]) -> int:
+    """How many failures cost nothing because the objective was broken."""
+    return len({number for trial in trials for number in trial.system_attrs.get(BROKEN, [])})
+
+
+def _last_failure(trials: Sequence[FrozenTrial]) -> dict[str, Any] | None:
+    """The last evaluation that failed by itself, with its reason and its traceback."""
+    failed = [trial for trial in trials if trial.state == TrialState.FAIL and REASON in trial.system_attrs]
+    if not failed:
+        return None
+    marks = failed[-1].system_attrs
+    return {"trial": failed[-1].number, "reason": marks[REASON], "details": marks.get(DETAILS)}
+
+
 def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
     """What the model says: the recommended point and the plan."""
     report: dict[str, Any] = {}
+    if not optimizer.values:  # none that today's file can use
+        return report
     found = optimizer.result().recommended
     if found is not None:
         report["recommended"] = {"params": found.x, "mean": sign * found.mean, "sd": found.sd}
@@ -182,6 +202,8 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         f"{printable(report['name'])} ({report['direction']}): {counts or 'nothing evaluated yet'}; "
         f"{report['left']} of {report['budget']} left."
     ]
+    if report["free_failures"]:
+        lines.append(f"{report['free_failures']} of the failed ones cost nothing: the objective was broken.")
     rows = []
     if report["best"]:
         rows.append(["best observed", f"{report['best']['value']:.6g}", "", *_cells(report["best"]["params"], names)])
@@ -209,7 +231,7 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         lines.append(report["note"])
     if report["stop"] is not None:
         lines.append(f"[stop] of the study file is met: {report['stop']}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(printable, report["changed"])])
 
 
 def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
@@ -218,6 +240,7 @@ def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
     What it said besides is in columns named ``extra:...``; names of parameters hold no colon, so no column has two meanings.
     """
     rows = []
+    dropped = [name for name in stored.file.dropped if any(name in trial.params for trial in stored.trials())]
     for trial in stored.trials():
         if trial.state == TrialState.WAITING:
             continue
@@ -225,7 +248,7 @@ def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
             {
                 "trial": trial.number,
                 "state": state_of(trial),
-                **{name: trial.params.get(name) for name in stored.distributions},
+                **{name: trial.params.get(name) for name in [*stored.distributions, *dropped]},
                 "value": trial.value if trial.state == TrialState.COMPLETE else None,
                 "started": None if trial.datetime_start is None else trial.datetime_start.isoformat(timespec="milliseconds"),
                 "finished": None

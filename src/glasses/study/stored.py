@@ -22,22 +22,24 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 import glasses
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.distributions import distribution_of
+from glasses.optuna.distributions import Placing, distribution_of, internal
 from glasses.optuna.liveness import Watch
 from glasses.optuna.sampler import GlassesSampler
 from glasses.optuna.storage import HEARTBEAT, StudyStorage
-from glasses.optuna.trials import LATE, LOST, REASON, is_lost, superseded
+from glasses.optuna.trials import BROKEN, DETAILS, LATE, LOST, REASON, SIGN, is_complete, is_lost, superseded
+from glasses.study.differences import check_same_study
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
 from glasses.study.storage import NothingYetError, PatientStorage, UnreachableError, open_storage
@@ -51,7 +53,6 @@ _MISSED = 3  # heartbeats without a sign of life: the worker is taken for dead
 _SLACK = 3.0  # seconds more for a worker that has begun an evaluation: a busy machine, a slow database
 _AFTER_OUTAGE = 8.0  # the same after an outage: SQLite lets a call wait for five, and not in the order they came
 _UNUSED = optuna.samplers.RandomSampler(seed=0)  # until the sampler that decides is needed
-_REMEDY = "give this one another name, or use the old file."
 _PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"}
 
 
@@ -65,6 +66,7 @@ class StoredStudy:
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # what matters of its warnings is said here in other words
         self.file = file
         self.distributions = {name: distribution_of(each) for name, each in file.parameters.items()}
+        self.placing = Placing(self.distributions, file.defaults)
         self._database = open_storage(file.storage, writing=writing, patience=patience)
         self._looked = -math.inf  # when lost trials were last looked for, by the monotonic clock
         self._heartbeats = Watch()
@@ -73,7 +75,9 @@ class StoredStudy:
         try:
             self.study = self._open(self._database, writing)
             self.storage = StudyStorage(self.study)
-            self._check_same_study()
+            if self.study.directions != [self._direction]:
+                raise ValueError(f"The stored study {file.name!r} has the other direction: give this one another name.")
+            check_same_study(file, self.trials(), self.distributions)
         except BaseException:
             self.close()
             raise
@@ -92,6 +96,7 @@ class StoredStudy:
             search_space=self.distributions,
             stale_after=math.inf,  # lost trials are found by their missing heartbeat
         )
+        sampler.defaults = self.file.defaults
         sampler.while_waiting = self.requeue_lost_if_due  # of a worker that died in its turn
         sampler.repeat_when_exhausted = False
         return sampler
@@ -134,28 +139,6 @@ class StoredStudy:
         except DuplicatedStudyError:  # another worker was faster
             return optuna.load_study(study_name=self.file.name, storage=storage, sampler=_UNUSED)
 
-    def _check_same_study(self) -> None:
-        """The file and the database must mean the same study; ranges and the budget may change, kinds may not."""
-        if self.study.directions != [self._direction]:
-            raise ValueError(f"The stored study {self.file.name!r} has the other direction: give this one another name.")
-        for trial in self.trials():
-            for name, stored in trial.distributions.items():
-                if name not in self.distributions:
-                    raise ValueError(
-                        f"The stored study {self.file.name!r} has a parameter {name!r}, the file has not: {_REMEDY}"
-                    )
-                try:
-                    optuna.distributions.check_distribution_compatibility(stored, self.distributions[name])
-                except ValueError:
-                    raise ValueError(
-                        f"Parameter {name!r} of the stored study {self.file.name!r} is of another kind in the file: {_REMEDY}"
-                    ) from None
-            missing = [name for name in self.distributions if name not in trial.params]
-            if missing and trial.state == TrialState.COMPLETE:
-                raise ValueError(
-                    f"The stored study {self.file.name!r} has no parameter {missing[0]!r}, the file has one: {_REMEDY}"
-                )
-
     def trials(self) -> list[FrozenTrial]:
         """All attempts, by number."""
         return self.storage.trials()
@@ -175,6 +158,18 @@ class StoredStudy:
                     continue
             counted.append(trial)
         return counted
+
+    def best(self) -> FrozenTrial | None:
+        """The best completed trial inside today's ranges."""
+        found = [
+            each
+            for each in self.trials()
+            if each.state == TrialState.COMPLETE
+            and each.value is not None
+            and internal(self.placing.point(each.params), self.distributions)
+        ]
+        sign = -1.0 if self.file.maximize else 1.0
+        return min(found, key=lambda each: sign * (each.value or 0.0)) if found else None
 
     def left(self) -> int:
         """Evaluations that are neither finished nor running."""
@@ -206,7 +201,14 @@ class StoredStudy:
 
         Raises ``ExhaustedError``, and withdraws the trial, when nothing new is left in a finite space.
         """
+        known = self.storage.current(trial)
         try:
+            if is_complete(known):
+                found = self.placing.point(known.params)
+                if internal(found, self.distributions):
+                    return found
+                self._lose(trial)  # it was queued before the ranges changed: there is no such point any more
+                return None
             self.study.sampler = self.sampler
             return self.storage.suggest(trial, self.distributions)
         except UpdateFinishedTrialError:
@@ -215,21 +217,29 @@ class StoredStudy:
             self._lose(trial)
             raise
 
-    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
-        """Store a result. None is dropped, not even one whose trial was taken for lost."""
-        if self._finish(trial, outcome):
+    def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any], broken: Sequence[int] = ()) -> None:
+        """Store a result. None is dropped, not even one whose trial was taken for lost.
+
+        ``broken``: the failures that cost nothing, this one included, because the objective is broken (``trials.broken_by``).
+        """
+        if self._finish(trial, outcome, broken):
             return
         stored = self.storage.current(trial)
         if stored.state == TrialState.COMPLETE and stored.value == outcome.value:
             return  # it had arrived although the connection broke
         if outcome.value is not None and not self._end_repetition(trial, outcome):
-            self.add(params, outcome, {LATE: trial.number})
+            own = {name: each for name, each in params.items() if name in stored.params or name not in self.file.defaults}
+            self.add(own, outcome, {LATE: trial.number}, stored.distributions)
 
-    def _finish(self, trial: FrozenTrial, outcome: Evaluation) -> bool:
+    def _finish(self, trial: FrozenTrial, outcome: Evaluation, broken: Sequence[int] = ()) -> bool:
         try:
             self._note(trial, outcome.extras)
             if outcome.value is None:
                 self.storage.mark(trial, REASON, outcome.reason)
+                marks = ((SIGN, outcome.sign), (DETAILS, outcome.details), (BROKEN, list(broken)))
+                for key, mark in marks:
+                    if mark:
+                        self.storage.mark(trial, key, mark)
         except UpdateFinishedTrialError:
             return False
         state = TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
@@ -245,16 +255,25 @@ class StoredStudy:
             except Exception as error:
                 print(f"glasses: {name!r} of evaluation {trial.number} could not be stored: {error}.", file=sys.stderr)
 
-    def add(self, params: Mapping[str, Any], outcome: Evaluation, marks: Mapping[str, Any] | None = None) -> int:
-        """Store an evaluation that no trial asked for; its number."""
-        attributes = dict(marks or {})
+    def add(
+        self,
+        params: Mapping[str, Any],
+        outcome: Evaluation,
+        marks: Mapping[str, Any] | None = None,
+        distributions: Mapping[str, BaseDistribution] | None = None,
+    ) -> int:
+        """Store an evaluation that no trial asked for; its number. ``distributions``: of its time, if they were others."""
+        attributes, ranges = dict(marks or {}), dict(self.distributions)
+        for name, each in (distributions or {}).items():
+            if name in params and not internal(params, {name: ranges.get(name, each)}):
+                ranges[name] = each
         if outcome.value is None:
             attributes[REASON] = outcome.reason
         template = optuna.trial.create_trial(
             state=TrialState.FAIL if outcome.value is None else TrialState.COMPLETE,
             value=outcome.value,
             params=dict(params),
-            distributions=self.distributions,
+            distributions={name: ranges[name] for name in params},
             user_attrs=outcome.extras,
             system_attrs=attributes,
         )
@@ -299,7 +318,7 @@ class StoredStudy:
             time.sleep(0.1)
 
     def _is_decided(self, trial: FrozenTrial) -> bool:
-        return trial.params.keys() == self.distributions.keys()
+        return is_complete(trial)
 
     def _dead(self) -> list[FrozenTrial]:
         """Running trials whose heartbeat has not changed for three heartbeats, by this process's own clock.
@@ -338,7 +357,7 @@ class StoredStudy:
         try:
             template = optuna.trial.create_trial(
                 state=TrialState.WAITING,
-                params=found.params,
+                params=self.placing.point(found.params),
                 distributions=self.distributions,
                 system_attrs={"retry_history": history, DEATHS: deaths},
             )

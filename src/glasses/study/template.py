@@ -54,17 +54,62 @@ def measure(temperature, rate, stages, catalyst):
 '''
 
 
-def write_study(path: Path) -> list[Path]:
-    """Write the starter beside nothing that exists; the files written."""
-    if path.suffix != ".toml":
-        raise ValueError(f"A study file ends in .toml: glasses new {path.with_suffix('.toml')}.")
-    module = f"{path.stem}_objective"
-    if not module.isidentifier() or not path.stem.isprintable():
-        raise ValueError(f"The name {path.stem!r} must be made of letters, digits and _, and begin with a letter.")
-    code = path.with_name(f"{module}.py")
-    for each in (path, code):
+BENCH = """\
+# A study at the bench: a person does the experiments. Each morning:
+#
+#   glasses ask {file}                    the next experiment
+#   glasses tell {file} 3.4               what was measured; `failed` if it could not be (it then stays away from there)
+#   glasses show {file}                   best so far, what is recommended, the plan
+#   glasses forecast {file}               what the rest of the budget is expected to buy
+#   glasses correct {file} --trial 3 3.4  after a slip: nothing is lost, the history keeps what was
+#   glasses serve {file}                  all of it on a page in the browser
+#
+# Everything below may be changed later. What was measured outside a narrowed range stays in the model.
+
+name = "{name}"
+direction = "maximize"            # or "minimize"
+unit = "%"                        # of what is measured
+budget = 20                       # all experiments; say what you can really do
+# noise = 0.5                     # standard deviation of one measurement, if you know it; learned otherwise
+# best_possible = 100.0           # a value that none can beat, if there is one; for forecasts
+# n_initial = 6                   # experiments that are spread out before the model decides
+# count_failures = false          # failed experiments cost no budget
+# stop = {{ price = 0.5 }}          # say so when no experiment is expected to improve the best value by so much
+
+[parameters]
+temperature = {{ low = 20.0, high = 90.0, unit = "°C" }}
+time = {{ type = "int", low = 5, high = 60, step = 5, unit = "min" }}      # whole steps only
+concentration = {{ low = 0.01, high = 1.0, log = true, unit = "mol/l" }}  # over several powers of ten
+catalyst = {{ choices = ["none", "copper", "zeolite"] }}                  # without an order
+
+# Added later, with the value that the experiments so far had:
+# stirring = {{ low = 100, high = 800, unit = "1/min", default = 300 }}
+"""
+
+
+def write_bench(path: Path) -> Path:
+    """Write a study without an objective beside nothing that exists; the file."""
+    _check_free(path, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(BENCH.format(name=path.stem, file=path), encoding="utf-8")
+    return path
+
+
+def _check_free(study: Path, *files: Path) -> None:
+    if study.suffix != ".toml":
+        raise ValueError(f"A study file ends in .toml: glasses new {study.with_suffix('.toml')}.")
+    if not f"{study.stem}_objective".isidentifier() or not study.stem.isprintable():
+        raise ValueError(f"The name {study.stem!r} must be made of letters, digits and _, and begin with a letter.")
+    for each in files:
         if each.exists():
             raise ValueError(f"{each} exists and is not overwritten: give another name.")
+
+
+def write_study(path: Path) -> list[Path]:
+    """Write the starter beside nothing that exists; the files written."""
+    module = f"{path.stem}_objective"
+    code = path.with_name(f"{module}.py")
+    _check_free(path, path, code)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(STUDY.format(name=path.stem, file=path, module=module), encoding="utf-8")
     code.write_text(OBJECTIVE, encoding="utf-8")

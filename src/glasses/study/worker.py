@@ -22,13 +22,14 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.optuna.trials import is_lost
+from glasses.optuna.trials import BROKEN, broken_by, is_lost
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation, printable
 from glasses.study.storage import UnreachableError
 from glasses.study.stored import ASKED, StoredStudy
 
 _POLL = 0.5  # seconds
+_SAID_EVERY = 60.0  # seconds between two lines about the time left, where nobody watches
 
 Evaluate = Callable[[Mapping[str, Any], int], Evaluation]
 
@@ -40,12 +41,18 @@ def prepared(file: StudyFile) -> Evaluate:
     return file.objective.prepare(list(file.parameters))
 
 
-def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | None = None) -> int:
-    """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status."""
+def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | None = None, keep_going: bool = False) -> int:
+    """Evaluate until the budget is spent (or ``most`` evaluations are done here); an exit status, 1 if nothing ever succeeded.
+
+    ``keep_going``: also with an objective that seems to be broken (``loop.broken``), whose failures then cost budget.
+    """
     with _Stop() as stop:
         stored.give_up_waiting = stop.wants_out
         try:
-            return _work(stored, evaluate, stop, again, most)
+            return _work(stored, evaluate, stop, again, most, keep_going)
+        except _BrokenError as error:
+            print(error, flush=True)
+            return 1
         except _AbandonedError:
             print(f"Stopped; the evaluation under way is queued again. Go on with: {again}", flush=True)
         except UnreachableError as error:
@@ -55,8 +62,8 @@ def work(stored: StoredStudy, evaluate: Evaluate, *, again: str, most: int | Non
         return 143 if stop.terminated else 130
 
 
-def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most: int | None) -> int:
-    progress = Progress(stored)
+def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most: int | None, keep_going: bool) -> int:
+    progress = Progress(stored, most)
     done, waiting_said = 0, False
     while not stop.asked and (most is None or done < most):
         for number in stored.requeue_lost_if_due():
@@ -65,7 +72,7 @@ def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most
         trial = stored.claim() if reason is None else None
         if trial is not None:
             try:
-                done += _evaluate(stored, trial, evaluate, stop, progress)
+                done += _evaluate(stored, trial, evaluate, stop, progress, None if keep_going else again)
             except ExhaustedError as error:
                 print(error, flush=True)
                 return progress.end()
@@ -84,11 +91,16 @@ def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most
         left = stored.left()
         print(f"Stopped after {done} evaluations here, {left} of {stored.file.budget} left. Go on with: {again}", flush=True)
         return 130
-    return 0
+    return progress.status()
 
 
-def _evaluate(stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop: _Stop, progress: Progress) -> bool:
-    """Decide, evaluate and store a claimed trial; False if it was lost before it began."""
+def _evaluate(
+    stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop: _Stop, progress: Progress, again: str | None
+) -> bool:
+    """Decide, evaluate and store a claimed trial; False if it was lost before it began.
+
+    ``again``: the command that goes on once a broken objective is mended; None: go on in any case.
+    """
     outcome: Evaluation | None = None
     with Alive(stored, trial):
         try:
@@ -109,20 +121,39 @@ def _evaluate(stored: StoredStudy, trial: FrozenTrial, evaluate: Evaluate, stop:
         assert outcome is not None
         seconds = time.monotonic() - started
         stop.in_hand = True
-        _store(stored, trial, outcome, params)
+        broken = _store(stored, trial, outcome, params, free=again is not None)
         stop.in_hand = False
     progress.row(trial, params, outcome, seconds)
+    if broken:
+        raise _BrokenError(
+            f"Stopped: the first {len(broken)} evaluations failed in the same way, so the objective seems to be broken. They "
+            f"cost nothing: {stored.left()} of {stored.file.budget} evaluations are left.\n\n{_shown(outcome)}\n\n"
+            f"Once it is mended: {again}     (to go on as it is: {again} --keep-going)"
+        )
     return True
 
 
-def _store(stored: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> None:
+def _shown(outcome: Evaluation) -> str:
+    """The traceback of a failure, or what its command said."""
+    lines = (outcome.details or outcome.reason or "").rstrip().splitlines()
+    return "\n".join(f"    {printable(line)}" for line in lines)
+
+
+def _store(stored: StoredStudy, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any], *, free: bool) -> list[int]:
+    """Store a result; which failures are free, if the objective turns out to be broken."""
     try:
-        stored.finish(trial, outcome, params)
+        broken = broken_by(stored.trials(), trial.number, outcome.sign) if free and outcome.value is None else []
+        stored.finish(trial, outcome, params, broken)
     except BaseException as error:  # the result is printed, so that a person can still tell it
         result = "--failed" if outcome.value is None else repr(outcome.value)
         command = f"glasses tell {shlex.quote(str(stored.file.path))} --trial {trial.number} {result}"
         print(f"glasses: a result could not be stored; once the database is back: {command}", file=sys.stderr, flush=True)
         raise UnreachableError(str(error)) if isinstance(error, Exception) else error from error
+    return broken
+
+
+class _BrokenError(Exception):
+    """The objective seems to be broken; what is to be said about it."""
 
 
 class _AbandonedError(BaseException):
@@ -215,12 +246,20 @@ def _point(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={each:.4g}" if isinstance(each, float) else f"{name}={each}" for name, each in params.items())
 
 
+def _duration(seconds: float) -> str:
+    """Seconds in words."""
+    if seconds < 90:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 class Progress:
     """One printed line per evaluation of this worker, with the state of the whole study."""
 
-    def __init__(self, stored: StoredStudy) -> None:
-        self.stored = stored
-        self.start = time.monotonic()
+    def __init__(self, stored: StoredStudy, most: int | None = None) -> None:
+        self.stored, self.most = stored, most
+        self.start = self._said = time.monotonic()
+        self._done, self._left = 0, stored.left()  # evaluations here so far; what was left of the study at the start
         file = stored.file
         print(f"{printable(file.name)}: {file.budget} evaluations, {stored.left()} left.", flush=True)
         print(f"{'trial':>6} {'left':>5} {'value':>13} {'best':>13} {'took':>8} {'seconds':>8}  point", flush=True)
@@ -235,19 +274,35 @@ class Progress:
         print(f"{numbers}  {printable(_point(params))}", flush=True)
         if outcome.reason:
             print(f"{'':13}{printable(outcome.reason)}", flush=True)
+        self._done += 1
+        if time.monotonic() - self._said >= _SAID_EVERY and not sys.stdout.isatty():
+            self._said = time.monotonic()
+            if ahead := self.ahead():
+                self.say(ahead)
+
+    def ahead(self) -> str | None:
+        """How long it took so far, and about how long the rest takes; None before there is a rate, and at the end."""
+        elapsed, left = time.monotonic() - self.start, self.stored.left()
+        done = max(self._done, self._left - left)  # those of other workers too
+        rest = left if self.most is None else min(left, self.most - self._done)
+        if not self._done or rest <= 0:
+            return None
+        each = elapsed / done
+        return f"{done} done in {_duration(elapsed)}, {_duration(each)} each; the rest takes about {_duration(rest * each)}."
 
     @contextmanager
     def running(self, trial: FrozenTrial, params: Mapping[str, Any]) -> Iterator[None]:
-        """On a terminal, a line that shows what is being evaluated and for how long."""
+        """On a terminal, a line that shows what is being evaluated, for how long, and how long the rest may take."""
         if not sys.stdout.isatty():
             yield
             return
-        over, start = threading.Event(), time.monotonic()
+        over, start, ahead = threading.Event(), time.monotonic(), self.ahead()
+        after = "" if ahead is None else f"  {ahead}"
 
         def tick() -> None:
             while not over.wait(1.0):
                 seconds = int(time.monotonic() - start)
-                line = f"{trial.number:6d} running for {seconds // 60}:{seconds % 60:02d}  {printable(_point(params))}"
+                line = f"{trial.number:6d} running for {seconds // 60}:{seconds % 60:02d}{after}  {printable(_point(params))}"
                 print(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K", end="", flush=True)
 
         thread = threading.Thread(target=tick, daemon=True)
@@ -270,7 +325,9 @@ class Progress:
 
     def end(self) -> int:
         done = [each for each in self.stored.counted() if each.state.is_finished()]
-        failed = sum(each.state == TrialState.FAIL and not is_lost(each) for each in self.stored.trials())
+        trials = self.stored.trials()
+        free = {number for each in trials for number in each.system_attrs.get(BROKEN, [])}
+        failed = sum(each.state == TrialState.FAIL and not is_lost(each) and each.number not in free for each in trials)
         words = f", {failed} of them failed" if failed else ""
         print(f"Done: {len(done)} of {self.stored.file.budget} evaluations{words}.", flush=True)
         asked = [
@@ -281,8 +338,13 @@ class Progress:
         best = self._best()
         if best is not None:
             print(f"Best value: {best:.6g}. Next: glasses show {self.stored.file.path}", flush=True)
-        return 0
+        return self.status()
+
+    def status(self) -> int:
+        """0, or 1 where evaluations have ended and none has ever succeeded."""
+        ended = [each for each in self.stored.trials() if each.state.is_finished() and not is_lost(each)]
+        return 1 if ended and all(each.state == TrialState.FAIL for each in ended) else 0
 
     def _best(self) -> float | None:
-        values = [each.value for each in self.stored.trials() if each.state == TrialState.COMPLETE and each.value is not None]
-        return (max(values) if self.stored.file.maximize else min(values)) if values else None
+        found = self.stored.best()
+        return None if found is None else found.value

@@ -51,7 +51,8 @@ def inducing_posterior(kernel: Kernel, hyper: Hyper, X: np.ndarray, y: np.ndarra
 def inducing_points(X: np.ndarray, y: np.ndarray, lengthscale: np.ndarray) -> np.ndarray:
     """Which observations: the best, then those farthest from all chosen so far; (``INDUCING``,), in order of arrival."""
     scaled = (X / lengthscale).T.copy()  # one row per input: sums of squares without a large array between
-    chosen, apart = [int(i) for i in np.argsort(y, kind="stable")[:_BEST]], np.full(len(X), np.inf)
+    outside = np.any((X < 0.0) | (X > 1.0), axis=1)  # decisions are made around the best inside
+    chosen, apart = [int(i) for i in np.lexsort((y, outside))[:_BEST]], np.full(len(X), np.inf)
     for k in range(INDUCING):
         if k == len(chosen):
             chosen.append(int(np.argmax(apart)))

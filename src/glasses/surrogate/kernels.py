@@ -292,7 +292,7 @@ def _check_kernel(name: str, given: Any, what: str = "kernel") -> None:
 
 def _warp(theta: Theta, A: jax.Array, choice: jax.Array | None) -> jax.Array:
     x = jnp.clip(A, 1e-9, 1.0 - 1e-9)  # where the slope of a power is finite
-    bent = 1.0 - (1.0 - x ** theta["power"]) ** theta["root"]
+    bent = 1.0 - (1.0 - x ** theta["power"]) ** theta["root"] + (A - jnp.clip(A, 0.0, 1.0))  # outside: straight on
     return bent if choice is None else jnp.where(choice, A, bent)
 
 

@@ -2,7 +2,7 @@
 
 | name | symbol | shape | |
 |---|---|---|---|
-| X, y | X, y | (N, d), (N,) | observed inputs in the unit cube, transformed outputs; rows from ``n`` on are padding |
+| X, y | X, y | (N, d), (N,) | observed inputs in units of the cube, transformed outputs; rows from ``n`` on are padding |
 | L | L | (N, N) | Cholesky factor of K + noise I; identity on the padding |
 | alpha | (K + noise I)^-1 (y - c) | (N,) | zero on the padding |
 | theta, noise, mean | theta, noise, c | | hyperparameters of the kernel, noise variance, constant mean |
@@ -134,9 +134,14 @@ def joint(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array, jax
 
 
 def incumbent(kernel: Kernel, post: Posterior) -> jax.Array:
-    """The incumbent eta: min y when the noise is negligible, else the smallest posterior mean at the data."""
-    smooth = jnp.where(post.observed, mean(kernel, post, post.X), jnp.inf)
-    exact = jnp.where(post.observed, post.y, jnp.inf)
+    """The incumbent eta: min y when the noise is negligible, else the smallest posterior mean at the data.
+
+    Of data outside the cube, whose values cannot be had any more, only where there are no others.
+    """
+    within = post.observed & jnp.all((post.X >= 0.0) & (post.X <= 1.0), axis=1)
+    within = jnp.where(jnp.any(within), within, post.observed)
+    smooth = jnp.where(within, mean(kernel, post, post.X), jnp.inf)
+    exact = jnp.where(within, post.y, jnp.inf)
     return jnp.min(jnp.where(post.noise < NEGLIGIBLE_NOISE, exact, smooth))
 
 
