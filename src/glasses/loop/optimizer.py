@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import jax
@@ -27,10 +26,10 @@ from glasses.loop.design import usual_initial
 from glasses.loop.history import Change, History
 from glasses.loop.inference import Inference
 from glasses.loop.ledger import Ledger
+from glasses.loop.parts import chosen
 from glasses.loop.planner import Planner
 from glasses.loop.result import Forecast, Plan, Result, record_of
-from glasses.loop.saved import load, save
-from glasses.loop.shown import optimizer_html, optimizer_text
+from glasses.loop.saved import Saved
 from glasses.presets import DEFAULT, Preset
 from glasses.search.decision import Search
 from glasses.space.space import Space
@@ -51,7 +50,7 @@ def _in_turn(method: _F) -> _F:
     return cast(_F, call)
 
 
-class Optimizer:
+class Optimizer(Saved):
     """Minimise an expensive function within a known number of evaluations.
 
     Parameters
@@ -101,7 +100,7 @@ class Optimizer:
     ) -> None:
         self._lock = threading.RLock()
         self.space = Space(bounds)
-        parts = _parts(preset, loss, model, search, noise)
+        parts = chosen(preset, loss, model, search, noise)
         self.seed = checked_seed(seed)
         if not isinstance(count_failures, bool):
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")
@@ -131,38 +130,6 @@ class Optimizer:
             raise ValueError(f"x0 holds {len(points)} points but the budget is {self.budget:g}: raise the budget or drop some.")
         else:
             self._ledger.first = list(points)
-
-    def __repr__(self) -> str:
-        return optimizer_text(self)
-
-    def _repr_html_(self) -> str:
-        return optimizer_html(self)
-
-    def to_frame(self) -> Any:
-        """Every evaluation as a row of a pandas.DataFrame, those that failed last."""
-        return self.record().to_frame()
-
-    @_in_turn
-    def save(self, path: str | Path) -> None:
-        """Keep everything in a JSON file: the space, the settings, what was told, asked and changed. See ``loop.saved``."""
-        save(self, path)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        *,
-        cost: Any = None,
-        loss: Loss | None = None,
-        model: GaussianProcess | None = None,
-        search: Search | None = None,
-    ) -> Optimizer:
-        """The optimiser of a file that ``save`` wrote: it suggests what the saved one would have.
-
-        ``cost``, ``loss``, ``model``, ``search``: needed where they were of one's own (a file cannot hold functions and
-        classes); given besides, they replace those of the file.
-        """
-        return load(cls, path, cost=cost, parts={"loss": loss, "model": model, "search": search})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -420,15 +387,3 @@ class Optimizer:
             if self._ledger.cost is None
             else f"at most fit into the {self._ledger.unspent:.6g} left"
         )
-
-
-def _parts(preset: Any, loss: Any, model: Any, search: Any, noise: float | None) -> Preset:
-    """The preset with the parts given beside it, all checked."""
-    if preset is not None and not isinstance(preset, Preset):
-        raise ValueError(f"preset must be glasses.DEFAULT, glasses.PAPER or a Preset of your own, got {preset!r}.")
-    if model is not None and noise is not None:
-        raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
-    whole = (preset or DEFAULT).with_parts(loss=loss, model=model, search=search)
-    for name in ("loss", "model", "search"):
-        checked_part(name, getattr(whole, name), getattr(DEFAULT, name))
-    return whole if noise is None else whole.with_noise(noise)

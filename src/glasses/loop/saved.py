@@ -16,17 +16,21 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from glasses import gaussian, lookahead, search, surrogate
 from glasses.loop.history import Change
+from glasses.loop.shown import optimizer_html, optimizer_text
 from glasses.space.parameters import Choice, Float, Int
 from glasses.surrogate import kernels
 
 if TYPE_CHECKING:
+    from glasses.lookahead.loss import Loss
     from glasses.loop.optimizer import Optimizer
+    from glasses.search.decision import Search
+    from glasses.surrogate.gaussian_process import GaussianProcess
 
 FORMAT, VERSION = "glasses optimizer", 1
 _PARAMETERS = {kind.__name__: kind for kind in (Float, Int, Choice)}
@@ -38,6 +42,43 @@ _KINDS = {
 }
 _PARTS = ("loss", "model", "search")
 _SETTINGS = ("budget", "seed", "n_initial", "count_failures", "best_possible")
+
+
+class Saved:
+    """What an optimiser shows and keeps of itself."""
+
+    def __repr__(self) -> str:
+        return optimizer_text(cast("Optimizer", self))
+
+    def _repr_html_(self) -> str:
+        return optimizer_html(cast("Optimizer", self))
+
+    def to_frame(self) -> Any:
+        """Every evaluation as a row of a pandas.DataFrame, those that failed last."""
+        return cast("Optimizer", self).record().to_frame()
+
+    def save(self, path: str | Path) -> None:
+        """Keep everything in a JSON file: the space, the settings, what was told, asked and changed."""
+        optimizer = cast("Optimizer", self)
+        with optimizer._lock:
+            save(optimizer, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        cost: Any = None,
+        loss: Loss | None = None,
+        model: GaussianProcess | None = None,
+        search: Search | None = None,
+    ) -> Self:
+        """The optimiser of a file that ``save`` wrote: it suggests what the saved one would have.
+
+        ``cost``, ``loss``, ``model``, ``search``: needed where they were of one's own (a file cannot hold functions and
+        classes); given besides, they replace those of the file.
+        """
+        return load(cls, path, cost=cost, parts={"loss": loss, "model": model, "search": search})
 
 
 def save(optimizer: Optimizer, path: str | Path) -> None:
@@ -71,7 +112,7 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
             raise
 
 
-def load(kind: type[Optimizer], path: str | Path, *, cost: Any, parts: Mapping[str, Any]) -> Optimizer:
+def load(kind: type[Any], path: str | Path, *, cost: Any, parts: Mapping[str, Any]) -> Any:
     """Read the file; ``cost`` and ``parts`` replace what it could not keep, or what shall be different."""
     content = _read(Path(path))
     try:
