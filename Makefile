@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test test-newest quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench screenshots lock lock-peers clean
+.PHONY: setup run test test-newest quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench screenshots site lock lock-peers clean
 
 setup: $(VENV)/ready
 
@@ -101,6 +101,11 @@ screenshots: setup
 
 bench: setup peers
 	$(PEERS)/bin/python -m benchmarks
+
+# The documentation as a site, in build/site: nothing is fetched.
+site: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "Open build/site/index.html."
 
 lock: setup
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -16,7 +16,7 @@ SOURCES = sorted((ROOT / "src" / "glasses").rglob("*.py"))
 def test_public_names():
     names = """
         DEFAULT PAPER Choice ExhaustedError ExpectedLoss Failure Float Forecast GaussianProcess Glasses Int NoGain Optimizer
-        Plan Preset Price Recommendation Result Target TwoStage minimize
+        Plan Preset Price Recommendation Result Target TwoStage maximize minimize
     """
     assert sorted(glasses.__all__) == sorted(names.split())
     assert all(hasattr(glasses, name) for name in glasses.__all__)
@@ -54,8 +54,8 @@ def test_names_are_loaded_when_they_are_used():
     code = "import glasses; print(glasses.optuna.GlassesSampler.__name__, glasses.Int(1, 2), 'plot' in dir(glasses))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "GlassesSampler Int(low=1, high=2, log=False, step=None) True"
-    with pytest.raises(AttributeError, match="has no attribute 'maximize'"):
-        getattr(glasses, "maximize")  # noqa: B009
+    with pytest.raises(AttributeError, match="has no attribute 'optimise'"):
+        getattr(glasses, "optimise")  # noqa: B009
 
 
 def test_every_equation_is_cited_by_a_test():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from glasses.lookahead.losses import Glasses, TwoStage
     from glasses.lookahead.myopic import ExpectedLoss
     from glasses.loop.ledger import ExhaustedError, Failure
+    from glasses.loop.maximize import maximize
     from glasses.loop.minimize import minimize
     from glasses.loop.optimizer import Optimizer
     from glasses.loop.result import Forecast, Plan, Recommendation, Result
@@ -46,6 +47,7 @@ __all__ = [
     "Result",
     "Target",
     "TwoStage",
+    "maximize",
     "minimize",
 ]
 
@@ -53,6 +55,7 @@ _HOMES = {
     "lookahead.losses": ("Glasses", "TwoStage"),
     "lookahead.myopic": ("ExpectedLoss",),
     "loop.ledger": ("ExhaustedError", "Failure"),
+    "loop.maximize": ("maximize",),
     "loop.minimize": ("minimize",),
     "loop.optimizer": ("Optimizer",),
     "loop.result": ("Forecast", "Plan", "Recommendation", "Result"),
@@ -62,7 +65,15 @@ _HOMES = {
     "surrogate.gaussian_process": ("GaussianProcess",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
-_PARTS = ("gaussian", "lookahead", "optuna", "plot", "search", "surrogate")  # spelled glasses.optuna, glasses.plot, ...
+_PARTS = (
+    "gaussian",
+    "lookahead",
+    "optuna",
+    "plot",
+    "search",
+    "sklearn",
+    "surrogate",
+)  # spelled glasses.optuna, glasses.plot, ...
 
 
 def __getattr__(name: str) -> Any:

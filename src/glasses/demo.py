@@ -14,7 +14,8 @@ from pathlib import Path
 from glasses.loop.minimize import Table
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast
-from glasses.plot import RunData, draw_run, run_data
+from glasses.plot.files import write_run
+from glasses.plot.numbers import RunData, run_data
 
 BOUNDS = {"stiffness": (0.0, 60.0), "damping": (0.0, 16.0)}
 BUDGET = 30
@@ -61,9 +62,9 @@ def main(folder: Path = Path("glasses-run")) -> None:
     moments.append((f"After all {BUDGET} evaluations", run_data(optimizer)))
     print(f"\n{result.message} {time.perf_counter() - start:.0f} s in all.")
     print(f"best observed  {_point(result.x)}  value {result.fun:.5f}")
-    print(
-        f"recommended    {_point(result.recommended.x)}  predicted {result.recommended.mean:.5f} +- {result.recommended.sd:.5f}"
-    )
+    found = result.recommended
+    assert found is not None  # there are values
+    print(f"recommended    {_point(found.x)}  predicted {found.mean:.5f} +- {found.sd:.5f}")
     if forecast is not None:
         low, high = forecast.low[-1], forecast.high[-1]
         print(
@@ -71,7 +72,7 @@ def main(folder: Path = Path("glasses-run")) -> None:
             f"{PLAN_AT} evaluations"
         )
     path = folder / "pendulum.png"
-    draw_run(moments, path)
+    write_run(moments, path)
     print(f"picture        {path}")
 
 

@@ -5,7 +5,7 @@ import pytest
 from problems import hills
 
 from glasses import Choice, Float, GaussianProcess, Int, Optimizer, Target
-from glasses.plot import overview_data
+from glasses.plot.numbers import overview_data
 from glasses.space.space import Space
 from glasses.surrogate import Compress, Matern52, Standardize, Warped
 from glasses.surrogate.inducing import INDUCING, inducing_points

@@ -144,9 +144,19 @@ def _running(parser: argparse.ArgumentParser) -> None:
 
 
 def _problems(options: argparse.Namespace) -> None:
-    from glasses_lab.problems import names
+    from glasses_lab.problems import get, names
 
-    print("\n".join(names()))
+    print(f"{'name':26}  {'d':>2}  {'minimum':>12}  box")
+    for name in names():
+        try:
+            found = get(name)
+        except ValueError:  # a family, whose names say the rest
+            print(f"{name:26}   family: lower-case letters are numbers")
+            continue
+        box = [f"[{low:g}, {high:g}]" for low, high in found.bounds]
+        if found.parameters is not None:
+            box = [f"{key}: {each}" for key, each in found.parameters.items()]
+        print(f"{name:26}  {found.d:2}  {found.minimum:12.6g}  {' x '.join(box)}")
 
 
 def _best(options: argparse.Namespace) -> None:
@@ -185,14 +195,12 @@ def _paper_run(options: argparse.Namespace) -> None:
 
 
 def _run(suite: Suite, path: Path, options: argparse.Namespace) -> None:
-    from glasses.configuration.unknown import unknown
-    from glasses_lab.campaign.methods import METHODS
+    from glasses_lab.campaign.methods import method_of
     from glasses_lab.campaign.runner import run_suite
 
     methods = None if options.methods is None else options.methods.split(",")
     for method in methods or []:
-        if method not in METHODS:
-            raise ValueError(unknown("method", method, list(METHODS)))
+        method_of(method)
     if options.jobs == 0:
         raise ValueError("--jobs must be at least 1, or -1 for one process per core, got 0.")
     run_suite(suite, path, jobs=options.jobs, cluster=options.cluster, methods=methods, retry_failed=options.retry_failed)

@@ -27,7 +27,7 @@ class Cost:
     """
 
     def __init__(self, space: Space, given: Any) -> None:
-        self.space = space
+        self.space, self.given = space, given
         self._least: np.ndarray | None = None
         self._function = given if callable(given) else self._table(given)
         self._kept: dict[bytes, float] = {}

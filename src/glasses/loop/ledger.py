@@ -21,6 +21,9 @@ from glasses.space.lattice import resolution
 from glasses.space.space import Space
 
 _ROUNDING = 1e-12  # of sums of costs
+_POINTS = ("X", "failed", "pending", "first")  # lists of raw points
+_REST = ("y", "numbers", "reasons", "failed_numbers")
+_FAILED = ("failed", "reasons", "failed_numbers")
 _RESULTS = ("X", "y", "numbers", "failed", "reasons", "failed_numbers")
 
 
@@ -61,6 +64,27 @@ class Ledger:
         self.failed_numbers: list[int] = []
         self.told = 0  # results so far, withdrawn ones included
         self.revision = 0
+
+    def state(self) -> dict[str, Any]:
+        """Everything told, asked and queued, in numbers and texts."""
+        plain = {name: [x.tolist() for x in getattr(self, name)] for name in _POINTS}
+        return {**plain, **{name: getattr(self, name) for name in (*_REST, "told", "revision")}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Put back what ``state`` gave."""
+        found = {name: [np.array(x, dtype=float) for x in state[name]] for name in _POINTS}
+        found |= {name: list(state[name]) for name in _REST}
+        told, numbers = int(state["told"]), [*found["numbers"], *found["failed_numbers"]]
+        lengths = [len({len(found[name]) for name in names}) for names in (("X", "y", "numbers"), _FAILED)]
+        rows = [x.shape == (self.space.d,) and bool(np.all(np.isfinite(x))) for name in _POINTS for x in found[name]]
+        sorted_ones = all(found[name] == sorted(set(found[name])) for name in ("numbers", "failed_numbers"))
+        if lengths != [1, 1] or not all(rows) or not sorted_ones or not set(numbers) <= set(range(told)):
+            raise ValueError("its results do not fit together")
+        if not all(isinstance(y, int | float) and math.isfinite(y) for y in found["y"]):
+            raise ValueError("a value is no number")
+        for name, each in found.items():
+            setattr(self, name, each)
+        self.told, self.revision = told, int(state["revision"])
 
     def snapshot(self) -> Ledger:
         """The ledger as it is now, whatever is told or asked later."""

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from glasses.lookahead.loss import Loss
@@ -15,7 +16,7 @@ from glasses.loop.checks import values_of, whole
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
-from glasses.loop.stopping import Criterion, Price, is_criterion
+from glasses.loop.stopping import Criterion, Price, for_maximizing, is_criterion
 from glasses.presets import Preset
 from glasses.search.decision import Search
 from glasses.surrogate.gaussian_process import GaussianProcess
@@ -134,9 +135,27 @@ def minimize(
         preset=preset,
         seed=seed,
     )
+    return run(optimizer, fun, catch=catch, executor=executor, workers=workers, stop=stop, callback=callback, verbose=verbose)
+
+
+def run(
+    optimizer: Optimizer,
+    fun: Callable[..., float],
+    *,
+    catch: type[Exception] | tuple[type[Exception], ...] | None,
+    executor: Executor | None,
+    workers: int | None,
+    stop: Criterion | None,
+    callback: Callable[..., Any] | None,
+    verbose: bool,
+    upwards: bool = False,
+) -> Result:
+    """The loop of ``minimize`` and, ``upwards``, of ``maximize``: then ``optimizer`` and ``fun`` have negated values, and
+    ``stop``, what is printed and what comes back are in the user's sense."""
     if stop is not None and not is_criterion(stop):
         raise ValueError(f"stop must be a criterion such as {Price(0.1)!r}, got {stop!r}.")
-    end = _End(optimizer, stop)
+    end = _End(optimizer, for_maximizing(stop) if upwards and stop is not None else stop)
+    shown = turned if upwards else _as_it_is
     if executor is None:
         if workers is not None:
             raise ValueError(f"workers = {workers!r} needs an executor: executor={_SPAWNING}.")
@@ -146,7 +165,7 @@ def minimize(
             raise ValueError(f"executor must be a concurrent.futures.Executor, got {executor!r}.")
         _check_start_method(executor)
         outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1), end)
-    report = Table(optimizer) if verbose else None
+    report = Table(optimizer, upwards=upwards) if verbose else None
     signs: list[str | None] = [None] if catch is not None or optimizer.values else []
     catch = Exception if catch is None else catch
     try:
@@ -160,7 +179,7 @@ def minimize(
                 if report:
                     report.row(x, reason)
                 if callback is not None:
-                    _call(callback, optimizer.result())
+                    _call(callback, shown(optimizer.result()))
             signs += [None if each.error is None else sign_of(each.error) for each in batch]
             if is_broken(signs):
                 raise RuntimeError(
@@ -168,19 +187,35 @@ def minimize(
                     "broken: mend it, or say catch=Exception to go on whatever fails."
                 ) from batch[-1].error
     except StopIteration:
-        return _ended(optimizer, 99, "`callback` raised `StopIteration`.")
+        return _ended(shown(optimizer.result()), 99, "`callback` raised `StopIteration`.")
     except BrokenExecutor as error:
         waiting = len(optimizer.pending)
-        return _ended(optimizer, 4, f"The executor broke ({error}) with {waiting} evaluations under way, which are lost.")
+        return _ended(
+            shown(optimizer.result()), 4, f"The executor broke ({error}) with {waiting} evaluations under way, which are lost."
+        )
     except BaseException as error:
-        error.result = optimizer.record()  # type: ignore[attr-defined]
+        error.result = shown(optimizer.record())  # type: ignore[attr-defined]
         error.add_note(f"{error.result.nfev} evaluations were done before; they are in this exception's `result`.")  # type: ignore[attr-defined]
         raise
     finally:
         outcomes.close()
     if end.reason is not None:
-        return _ended(optimizer, 5, end.reason)
-    return _ended(optimizer, 3, str(_exhaustion(optimizer))) if optimizer.remaining else optimizer.result()
+        return _ended(shown(optimizer.result()), 5, end.reason)
+    result = shown(optimizer.result())
+    return _ended(result, 3, str(_exhaustion(optimizer))) if optimizer.remaining else result
+
+
+def turned(result: Result) -> Result:
+    """The same with every value negated."""
+    found = result.recommended
+    result.fun, result.func_vals = -result.fun, -result.func_vals
+    if found is not None:
+        result.recommended = replace(found, mean=-found.mean, low=-found.high, high=-found.low)
+    return result
+
+
+def _as_it_is(result: Result) -> Result:
+    return result
 
 
 class _End:
@@ -316,8 +351,7 @@ def _call(callback: Callable[..., Any], result: Result) -> None:
         callback(result)
 
 
-def _ended(optimizer: Optimizer, status: int, message: str) -> Result:
-    result = optimizer.result()
+def _ended(result: Result, status: int, message: str) -> Result:
     result.success, result.status, result.message = status in (3, 5), status, message
     return result
 
@@ -325,16 +359,16 @@ def _ended(optimizer: Optimizer, status: int, message: str) -> Result:
 class Table:
     """One printed line per evaluation."""
 
-    def __init__(self, optimizer: Optimizer) -> None:
-        self.optimizer = optimizer
+    def __init__(self, optimizer: Optimizer, *, upwards: bool = False) -> None:
+        self.optimizer, self.sign = optimizer, -1.0 if upwards else 1.0
         self.start = time.perf_counter()
         print(f"{'eval':>5} {'left':>5} {'value':>13} {'best':>13} {'seconds':>8}  point", flush=True)
 
     def row(self, x: Any, failure: str | None = None) -> None:
         values = self.optimizer.values
         done = self.optimizer.record().nfev
-        best = f"{min(values):13.6g}" if values else f"{'-':>13}"
-        shown = f"{'failed':>13} " if failure else f"{values[-1]:13.6g}{'*' if values[-1] == min(values) else ' '}"
+        best = f"{self.sign * min(values):13.6g}" if values else f"{'-':>13}"
+        shown = f"{'failed':>13} " if failure else f"{self.sign * values[-1]:13.6g}{'*' if values[-1] == min(values) else ' '}"
         pairs = x.items() if isinstance(x, dict) else ((None, value) for value in x)
         point = ", ".join(f"{name}={_short(value)}" if name else _short(value) for name, value in pairs)
         seconds = time.perf_counter() - self.start

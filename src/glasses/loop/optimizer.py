@@ -26,8 +26,10 @@ from glasses.loop.design import usual_initial
 from glasses.loop.history import Change, History
 from glasses.loop.inference import Inference
 from glasses.loop.ledger import Ledger
+from glasses.loop.parts import chosen
 from glasses.loop.planner import Planner
 from glasses.loop.result import Forecast, Plan, Result, record_of
+from glasses.loop.saved import Saved
 from glasses.presets import DEFAULT, Preset
 from glasses.search.decision import Search
 from glasses.space.space import Space
@@ -48,7 +50,7 @@ def _in_turn(method: _F) -> _F:
     return cast(_F, call)
 
 
-class Optimizer:
+class Optimizer(Saved):
     """Minimise an expensive function within a known number of evaluations.
 
     Parameters
@@ -98,7 +100,7 @@ class Optimizer:
     ) -> None:
         self._lock = threading.RLock()
         self.space = Space(bounds)
-        parts = _parts(preset, loss, model, search, noise)
+        parts = chosen(preset, loss, model, search, noise)
         self.seed = checked_seed(seed)
         if not isinstance(count_failures, bool):
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")
@@ -385,15 +387,3 @@ class Optimizer:
             if self._ledger.cost is None
             else f"at most fit into the {self._ledger.unspent:.6g} left"
         )
-
-
-def _parts(preset: Any, loss: Any, model: Any, search: Any, noise: float | None) -> Preset:
-    """The preset with the parts given beside it, all checked."""
-    if preset is not None and not isinstance(preset, Preset):
-        raise ValueError(f"preset must be glasses.DEFAULT, glasses.PAPER or a Preset of your own, got {preset!r}.")
-    if model is not None and noise is not None:
-        raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
-    whole = (preset or DEFAULT).with_parts(loss=loss, model=model, search=search)
-    for name in ("loss", "model", "search"):
-        checked_part(name, getattr(whole, name), getattr(DEFAULT, name))
-    return whole if noise is None else whole.with_noise(noise)

@@ -10,9 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glasses.loop.shown import (
+    forecast_columns,
+    forecast_html,
+    forecast_text,
+    frame_of,
+    plan_columns,
+    result_frame,
+    result_html,
+    result_text,
+    table_html,
+    table_text,
+)
+
 if TYPE_CHECKING:
     from glasses.lookahead.forecast import ForecastGains
-    from glasses.loop.ledger import Ledger
+    from glasses.loop.ledger import Failure, Ledger
     from glasses.surrogate.outputs import Outputs
 
 
@@ -31,11 +44,26 @@ class Result(dict[str, Any]):
     objective takes: arrays, or dicts for named bounds.
     """
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"a result has no {name!r}: it has {', '.join(self)}") from None
+    if TYPE_CHECKING:  # a type checker knows these attributes and finds a misspelt one
+        x: Any
+        fun: float
+        success: bool
+        status: int
+        message: str
+        nfev: int
+        nit: int
+        x_iters: list[Any]
+        func_vals: np.ndarray
+        failures: list[Failure]
+        recommended: Recommendation | None
+        seed: int
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return self[name]
+            except KeyError:
+                raise AttributeError(f"a result has no {name!r}: it has {', '.join(self)}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -50,8 +78,14 @@ class Result(dict[str, Any]):
         return list(self)
 
     def __repr__(self) -> str:
-        width = max((len(name) for name in self), default=0)
-        return "\n".join(f"{name:>{width}}: {value!r}" for name, value in self.items())
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
+
+    def to_frame(self) -> Any:
+        """Every evaluation as a row of a pandas.DataFrame, those that failed last."""
+        return result_frame(self)
 
 
 def record_of(ledger: Ledger, n_initial: int, seed: int) -> Result:
@@ -89,7 +123,7 @@ class Recommendation:
     high: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """The next point and the points predicted to follow it, with what the model predicts at each of them now.
 
@@ -114,13 +148,24 @@ class Plan:
 
     @property
     def next(self) -> Any:
+        """The point that ``ask`` would give."""
         return self.points[0]
+
+    def __repr__(self) -> str:
+        return table_text(plan_columns(self))
+
+    def _repr_html_(self) -> str:
+        return table_html(plan_columns(self))
+
+    def to_frame(self) -> Any:
+        """A row of a pandas.DataFrame per planned evaluation."""
+        return frame_of(plan_columns(self))
 
     def __len__(self) -> int:
         return len(self.points)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """The best value after k more evaluations; entry k - 1 of every array, in the units of y.
 
@@ -182,6 +227,16 @@ class Forecast:
 
     def __len__(self) -> int:
         return len(self.expected)
+
+    def __repr__(self) -> str:
+        return forecast_text(self)
+
+    def _repr_html_(self) -> str:
+        return forecast_html(self)
+
+    def to_frame(self) -> Any:
+        """A row of a pandas.DataFrame per number of further evaluations."""
+        return frame_of(forecast_columns(self))
 
     def __str__(self) -> str:
         """In words: what the first half of the budget is expected to buy, what the second, and what each five beyond it."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glasses.loop.ledger import ExhaustedError
-from glasses.plot import LEVELS, forecast_data, overview_data
+from glasses.plot.numbers import LEVELS, forecast_data, overview_data
 from glasses.space.parameters import Choice
 from glasses.study import report
 from glasses.study.stored import StoredStudy
 
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
-    from glasses.plot import ForecastData
+    from glasses.plot.numbers import ForecastData
 
 _MAP = 48  # points along a side of the map
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

@@ -258,7 +258,7 @@ def _show(stored: StoredStudy, options: argparse.Namespace) -> None:
 
 
 def _forecast(stored: StoredStudy, options: argparse.Namespace) -> None:
-    from glasses.plot import draw_forecast
+    from glasses.plot.files import write_forecast
     from glasses.study import forecast, report
     from glasses.study.objective import printable
 
@@ -266,7 +266,7 @@ def _forecast(stored: StoredStudy, options: argparse.Namespace) -> None:
     if options.out is not None:
         title = f"{printable(stored.file.name)}: what {len(data.k)} more evaluations are expected to buy"
         with _drawing(options.out):
-            draw_forecast(data, options.out, title)
+            write_forecast(data, options.out, title)
     print(report.as_json(found) if options.format == "json" else forecast.as_text(found))
     if options.out is not None and options.format == "table":
         print(f"Wrote {options.out}.")
@@ -283,7 +283,8 @@ def _drawing(out: Path) -> Iterator[None]:
 
 def _plot(stored: StoredStudy, options: argparse.Namespace) -> None:
     from glasses.loop.ledger import ExhaustedError
-    from glasses.plot import draw_overview, overview_data
+    from glasses.plot.files import write_overview
+    from glasses.plot.numbers import overview_data
     from glasses.study import report
     from glasses.study.objective import printable
 
@@ -299,7 +300,7 @@ def _plot(stored: StoredStudy, options: argparse.Namespace) -> None:
         data = overview_data(optimizer, plan, maximize=stored.file.maximize)
     out = options.out or options.file.with_suffix(".png")
     with _drawing(out):
-        draw_overview(data, out, f"{printable(stored.file.name)}: {report.spent_words(stored)}")
+        write_overview(data, out, f"{printable(stored.file.name)}: {report.spent_words(stored)}")
     print(f"Wrote {out}.")
     if note is not None:
         print(note)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from glasses.loop.result import FIVE
-from glasses.plot import ForecastData, forecast_data
+from glasses.plot.numbers import ForecastData, forecast_data
 from glasses.study.objective import printable
 from glasses.study.report import forecast_with_note, table
 from glasses.study.stored import StoredStudy

@@ -16,6 +16,7 @@ from typing import Protocol as Interface
 import numpy as np
 from scipy.stats import qmc
 
+from glasses.configuration.unknown import unknown
 from glasses.lookahead.determinantal import DeterminantalPoints
 from glasses.lookahead.loss import Loss
 from glasses.lookahead.losses import Glasses, Marginalized, TwoStage
@@ -29,6 +30,7 @@ from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses_lab.campaign.binoculars import Binoculars
 from glasses_lab.campaign.protocols import Protocol
 from glasses_lab.problems import Point, Problem
+from glasses_lab.problems.own import is_own, own
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class Ours:
         self.optimizer.tell(x, y)
 
     def recommend(self) -> Point | None:
-        return self.optimizer.result().recommended.x
+        found = self.optimizer.result().recommended
+        return None if found is None else found.x
 
 
 class Blind:
@@ -184,3 +187,16 @@ METHODS = {
     "smac": Method(_peer("smac"), "SMAC3, black box", ("smac",), "peers-smac"),
     "vizier": Method(_peer("vizier"), "Vizier GP bandit", ("vizier",), "peers-vizier"),
 }
+
+
+def method_of(name: str) -> Method:
+    """The method of that name, or ``module:Class`` of the user's: started with a ``Start``, it has ``ask``, ``tell`` and
+    ``recommend``."""
+    if name in METHODS:
+        return METHODS[name]
+    if not is_own(name):
+        raise ValueError(unknown("method", name, list(METHODS)))
+    begin = own(name, "The method")
+    if not callable(begin):
+        raise ValueError(f"The method {name!r} must be a class that is made from a Start, got {begin!r}.")
+    return Method(begin, name)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from glasses import __version__
-from glasses_lab.campaign.methods import METHODS, Start
+from glasses_lab.campaign.methods import Start, method_of
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.campaign.suite import Task
 from glasses_lab.problems import Point, get, noisy
@@ -32,7 +32,7 @@ from glasses_lab.problems import Point, get, noisy
 
 def run(task: Task) -> dict[str, Any]:
     """The record of one run, ready for JSON."""
-    protocol, method = PROTOCOLS[task.protocol], METHODS[task.method]
+    protocol, method = PROTOCOLS[task.protocol], method_of(task.method)
     problem = get(task.problem, seed=task.seed)
     seed = _seed(task.problem, task.seed)
     if protocol.noise_sd:

@@ -16,7 +16,7 @@ from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
-from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.methods import method_of
 from glasses_lab.campaign.run import run, versions
 from glasses_lab.campaign.store import Store
 from glasses_lab.campaign.suite import Suite, Task
@@ -43,10 +43,10 @@ def run_suite(
     """
     chosen = [task for task in suite.tasks if methods is None or task.method in methods]
     every = dict.fromkeys(task.method for task in chosen)
-    absent = {method: METHODS[method].missing() if cluster is None else [] for method in every}
+    absent = {method: method_of(method).missing() if cluster is None else [] for method in every}
     for method, libraries in absent.items():
         if libraries:
-            build = METHODS[method].environment
+            build = method_of(method).environment
             say(f"{method} is left for an environment with {' and '.join(libraries)} (`make {build}` builds one).")
     with Store(path, say) as store:
         done = {key for key, record in store.records.items() if not (retry_failed and record.get("error"))}
@@ -139,7 +139,7 @@ def _alone(task: Task, work: Callable[[Task], dict[str, Any]]) -> dict[str, Any]
                 "recommended_true": None,
                 "seconds": [],
                 "error": "the process died during this run, twice",
-                "versions": versions(METHODS[task.method].needs),
+                "versions": versions(method_of(task.method).needs),
                 "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             }
 

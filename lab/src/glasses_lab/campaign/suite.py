@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from glasses.configuration.tomlfile import TomlFile
 from glasses.configuration.unknown import unknown
-from glasses_lab.campaign.methods import METHODS
+from glasses_lab.campaign.methods import method_of
 from glasses_lab.campaign.protocols import PROTOCOLS
 from glasses_lab.problems import get
 
@@ -157,8 +157,10 @@ class _Reader:
         where, methods = value("methods")
         self._check_names(where, "methods", methods)
         for method in methods:
-            if method not in METHODS:
-                self._refuse(where, "methods", unknown("method", method, list(METHODS)))
+            try:
+                method_of(method)
+            except ValueError as error:
+                self._refuse(where, "methods", str(error))
         where, seeds = value("seeds")
         self._check_whole(where, "seeds", seeds, 1)
         where, first = value("first_seed", 0)

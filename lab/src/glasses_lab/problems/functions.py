@@ -20,6 +20,7 @@ from glasses.configuration.unknown import unknown
 from glasses_lab.problems.bbob import bbob_by_name
 from glasses_lab.problems.gp_draw import draw_by_name
 from glasses_lab.problems.laboratory import LABORATORY, laboratory_by_name
+from glasses_lab.problems.own import is_own, own
 from glasses_lab.problems.problem import Function, Problem, embedded, shifted
 from glasses_lab.problems.tuning import TUNING, tuning_by_name
 
@@ -163,6 +164,15 @@ def names() -> list[str]:
     ]
 
 
+def _own(name: str, seed: int) -> Problem:
+    """A ``Problem`` of the user's, or what a function of theirs makes of the seed."""
+    found = own(name, "The problem")
+    problem = found if isinstance(found, Problem) or not callable(found) else found(seed)
+    if not isinstance(problem, Problem):
+        raise ValueError(f"The problem {name!r} must be a glasses_lab.problems.Problem or make one of a seed, got {problem!r}.")
+    return replace(problem, name=name)
+
+
 def get(name: str, *, seed: int = 0) -> Problem:
     """The problem of that name. ``Ackley-5`` is Ackley's function in 5 dimensions.
 
@@ -170,7 +180,10 @@ def get(name: str, *, seed: int = 0) -> Problem:
     of a random turn of 20 parameters; ``seed`` says which draw or turn, and matters to nothing else. ``Ackley-5-shifted`` has
     its box moved so that the optimum is not at the centre. ``BBOB-7-d5-i2`` is function 7 of COCO's suite in 5 dimensions,
     instance 2. ``tune-svm-digits-error`` is a real model to be tuned, ``lab-alkox`` a table of experiments made smooth.
+    ``mine:valley`` is ``valley`` of your own module ``mine``.
     """
+    if is_own(name):
+        return _own(name, seed)
     if name.endswith("-shifted"):
         base = get(name.removesuffix("-shifted"), seed=seed)
         if not base.optimum_at_centre:
