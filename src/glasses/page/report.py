@@ -34,7 +34,7 @@ TEMPLATES = Environment(
 )
 TEMPLATES.policies["json.dumps_kwargs"] = {"sort_keys": False, "default": str, "allow_nan": False}
 TEMPLATES.filters["shown"] = lambda value: "" if value is None else shown(value)
-_SCRIPTS = ("vendor/d3.min.js", "vendor/plot.min.js", "charts.js", "report.js")
+_SCRIPTS = ("vendor/charts.min.js", "charts.js", "report.js")
 
 
 def report_of(stored: StoredStudy) -> str:
