@@ -101,6 +101,7 @@ def test_failed_with_a_reason_and_tried_again(page):
     assert (row["state"], row["reason"]) == ("failed", "leaked")
     assert page.act("tell", trial=0, failed=True)["said"] == "Trial 0 has this result already."
     assert page.act("retry", trial=0)["said"] == "Trial 0 is queued again as trial 1."
+    assert page.state()["rows"]["0"]["state"] == "failed, not counted"
     assert page.act("ask", n=1, request="b")["trials"] == [1]
     assert page.state()["rows"]["1"]["params"] == row["params"]
 

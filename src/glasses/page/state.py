@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from glasses.optuna.changes import Change, standing
 from glasses.optuna.marks import ASKED, REASON
 from glasses.optuna.storage import HEARTBEAT
-from glasses.optuna.trials import is_complete, state_of
+from glasses.optuna.trials import is_complete, state_of, superseded
 from glasses.space.parameters import Choice, Float, Parameter
 from glasses.study.report import shown
 from glasses.study.stored import StoredStudy
@@ -22,7 +22,11 @@ LONGEST = 2000  # characters of one text in the table
 
 def page_state(stored: StoredStudy) -> dict[str, Any]:
     """The head of the page and the rows of its table; ``version`` changes with anything of it."""
-    rows = {str(trial.number): row_of(stored, trial) for trial in stored.trials()}
+    trials = stored.trials()
+    rows = {str(trial.number): row_of(stored, trial) for trial in trials}
+    for number in superseded(trials):
+        if rows[str(number)]["state"] == "failed":  # tried again, or of a broken objective
+            rows[str(number)]["state"] = "failed, not counted"
     head = head_of(stored, rows)
     text = json.dumps([head, rows], sort_keys=True, default=str)
     return {"version": hashlib.sha256(text.encode()).hexdigest()[:16], "head": head, "rows": rows}
@@ -42,8 +46,7 @@ def head_of(stored: StoredStudy, rows: Mapping[str, Mapping[str, Any]]) -> dict[
     """Name, budget, counts, the best, the open experiments, the last change."""
     file = stored.file
     states = [row["state"] for row in rows.values()]
-    complete = [row for row in rows.values() if row["state"] == "complete" and row["value"] is not None]
-    best = (max if file.maximize else min)(complete, key=lambda row: row["value"], default=None)
+    best = stored.best()
     return {
         "name": file.name,
         "file": file.path.name,
@@ -54,7 +57,7 @@ def head_of(stored: StoredStudy, rows: Mapping[str, Mapping[str, Any]]) -> dict[
         "by_workers": file.objective is not None,
         "unit": file.unit,
         "parameters": [parameter_of(name, each, file.units.get(name)) for name, each in stored.file.parameters.items()],
-        "best": None if best is None else best["trial"],
+        "best": None if best is None else best.number,
         "open": [row["trial"] for row in rows.values() if row["state"] == "running" and not row["deciding"]],
         "deciding": sum(row["deciding"] for row in rows.values()),
         "last_change": last_change(stored),

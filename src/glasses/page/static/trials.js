@@ -76,7 +76,7 @@ function lineOf(row, best) {
     cell.append(button, " ");
   }
   line.dataset.trial = row.trial;
-  line.classList.add(row.state);
+  line.classList.add(...row.state.split(/\W+/));
   line.classList.toggle("best", row.trial === best);
   return line;
 }
