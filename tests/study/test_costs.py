@@ -20,7 +20,7 @@ from glasses.study.file import read_study
 from glasses.study.formula import Formula
 from glasses.study.objective import Evaluation
 from glasses.study.stored import StoredStudy
-from glasses.study.worker import Progress
+from glasses.study.worker import Progress, work
 
 STUDY = """
 name = "priced"
@@ -257,6 +257,21 @@ def test_whoever_sees_too_late_that_others_spent_the_rest_gives_way(open_study, 
         stored.point(trial)
     assert stored.optimizer().pending == []
     assert stored.left() == pytest.approx(1.0)
+
+
+def test_a_worker_that_gives_way_ends_as_when_the_budget_is_spent(open_study, monkeypatch, capsys):
+    stored = open_study(budget="3.0")
+
+    def late(*arguments):
+        for _ in range(2):
+            stored.add({"x": 1.0, "k": 1, "size": "small"}, Evaluation(1.0))
+        return suggest(*arguments)
+
+    suggest = stored.storage.suggest
+    monkeypatch.setattr(stored.storage, "suggest", late)
+    assert work(stored, lambda params, number: Evaluation(1.0), again="glasses run") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[2:] == ["Done: 2 evaluations, for 4 of 3 EUR.", f"Best value: 1. Next: glasses show {stored.file.path}"]
 
 
 def test_what_waits_is_begun_once_it_can_be_paid_for(open_study):

@@ -52,11 +52,14 @@ def ask(stored: StoredStudy, count: int) -> list[tuple[FrozenTrial, dict[str, An
         raise ValueError(f"-n must be at least 1, got {count}.")
     if count > left:
         running = sum(each.state == TrialState.RUNNING for each in stored.trials())
-        words = f"{left} of {stored.file.budget} evaluations are left"
         if stored.budget.cost is not None:
-            words = f"{stored.budget.words(stored.left())} is left, which pays for {left} at most"
+            raise ValueError(
+                f"{count} asked but {stored.budget.words(stored.left())} is left, which pays for {left} at most "
+                f"({running} under way): tell results first, or raise budget in {stored.file.path}."
+            )
         raise ValueError(
-            f"{count} asked but {words} ({running} under way): tell results first, or raise budget in {stored.file.path}."
+            f"{count} asked but {left} of {stored.file.budget} evaluations are left ({running} under way): tell results first, "
+            f"or raise budget in {stored.file.path}."
         )
     experiments: list[tuple[FrozenTrial, dict[str, Any]]] = []
     while len(experiments) < count:
