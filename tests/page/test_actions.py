@@ -352,3 +352,20 @@ def test_a_table_is_shown_before_it_is_stored(page):
     assert page.state()["head"]["left"] == 10
     for wrong in ("", "a,b\n1,2\n", "temperature,catalyst,value\n1e9,none,1\n", "temperature,value\n30,1\n", "\0", "=1+1"):
         page.act("import/store", status=400, text=wrong)
+
+
+def test_with_costs_the_page_says_amounts(page):
+    text = page.served.path.read_text()
+    page.served.path.write_text(
+        text.replace("budget = 10", "budget = 12.5") + '\n[cost]\nunit = "EUR"\nformula = "1 + temperature / 100"\n'
+    )
+    head = page.state()["head"]
+    assert (head["left_words"], head["priced"]) == ("12.5 of 12.5 EUR left", True)
+    page.act("ask", n=1, request="a")
+    page.act("tell", trial=0, value="1.5")
+    head = page.state()["head"]
+    assert 0 < head["left"] < 11.5
+    assert head["remaining"] > 0
+    answer = page.get("/api/forecast?budget=20", headers=page.write)
+    assert answer.status_code == 400
+    assert "Experiments have costs: to see another budget, edit line" in answer.text

@@ -216,7 +216,7 @@ leaves = st.one_of(st.text(max_size=8), st.integers(), st.floats(), st.booleans(
 values = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
 )
-KEYS = sorted(set(tomllib.loads(WHOLE)) | {"low", "high", "x", "command"})
+KEYS = sorted(set(tomllib.loads(WHOLE)) | {"low", "high", "x", "command", "cost"})
 
 
 def toml(value):
@@ -255,7 +255,9 @@ def test_any_content_is_read_or_refused(tmp_path, content):
     read_or_refused(tmp_path / "f", "\n".join(f"{key} = {toml(value)}" for key, value in content.items()))
 
 
-@given(key=st.sampled_from(sorted(tomllib.loads(WHOLE))), value=values)
+@given(key=st.sampled_from([*sorted(tomllib.loads(WHOLE)), "cost"]), value=values)
+@example(key="cost", value={"gain": 1.0, "rate": 1, "layers": {"1": 2.0}})
+@example(key="cost", value={"formula": "1 + gain / layers"})
 def test_any_value_of_any_key_is_read_or_refused(tmp_path, key, value):
     content = {**tomllib.loads(WHOLE), key: value}
     read_or_refused(tmp_path / "f", "\n".join(f"{name} = {toml(each)}" for name, each in content.items()))

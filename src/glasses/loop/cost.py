@@ -23,7 +23,8 @@ class Cost:
     Table: ``{name: {value: cost, ...}}`` for a parameter with few values, ``{name: rate}`` for a number that costs its value
     times the rate; parameters that are not named cost nothing. Names are positions where the parameters have none. ``cheapest``
     and ``usual`` (the median) are taken over the corners and all configurations of a small space, 256 even ones of a large
-    one; the cheapest of a table is exact.
+    one; the cheapest of a table is exact. Data outside the bounds, without a positive cost there, are taken to have cost what
+    the nearest point inside does.
     """
 
     def __init__(self, space: Space, given: Any) -> None:
@@ -65,6 +66,9 @@ class Cost:
         except (TypeError, ValueError):
             cost = math.nan
         if not (math.isfinite(cost) and cost > 0):
+            inside = np.clip(x, self.space.lower, self.space.upper)
+            if np.any(inside != x):
+                return self.of(inside)
             value = value.item() if isinstance(value, np.generic) else value
             raise ValueError(
                 f"cost must be a positive number everywhere, got {value!r} at {point}: mend the cost function, or where a "
@@ -108,7 +112,10 @@ class Cost:
 
         def add(*point: Any, **named: Any) -> float:
             values: Any = named if named else point[0]
-            return sum(entry[values[name]] if isinstance(entry, Mapping) else entry * values[name] for name, entry in parts)
+            return sum(
+                entry.get(values[name], math.nan) if isinstance(entry, Mapping) else entry * values[name]
+                for name, entry in parts
+            )
 
         return add
 

@@ -2,6 +2,7 @@
 
 POINT = "glasses:point"  # of a running trial: its point in internal numbers, before the parameters are set one by one
 LOST = "glasses:lost"  # of a failed trial whose worker died: it says nothing about the point
+UNPAID = "glasses:unpaid"  # of a lost trial that was not begun because others had spent the rest: it is not queued again
 REASON = "glasses:reason"  # of an evaluation that failed by itself: why
 SIGN = "glasses:sign"  # of an evaluation that failed by itself: in which way (``loop.broken``)
 DETAILS = "glasses:details"  # of such an evaluation: its traceback, or the last errors of its command

@@ -22,7 +22,8 @@ from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from glasses.loop.checks import checked_best_possible, checked_seed, whole
+from glasses.loop.checks import amount, checked_best_possible, checked_seed, whole
+from glasses.loop.cost import Cost
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.stopping import Criterion, Target, for_maximizing, is_criterion
 from glasses.optuna.distributions import parameter_of, sample_uniformly
@@ -38,13 +39,15 @@ if TYPE_CHECKING:  # the numerics are loaded when a sampler is made
     from glasses.search.decision import Search
     from glasses.surrogate.gaussian_process import GaussianProcess
 
+_ROUNDING = 1e-9  # of sums of costs
 _logger = optuna.logging.get_logger(__name__)
 
 
 class GlassesSampler(BaseSampler):
     """Suggests each trial for the whole rest of the budget.
 
-    ``budget``: all trials of the study, those done included; beyond it every trial is planned as the last one. ``seed``: same
+    ``budget``: all trials of the study, those done included; beyond it every trial is planned as the last one. ``cost``: what a
+    trial costs, as in ``glasses.Optimizer``; the budget is then an amount. ``seed``: same
     seed and same trials, same suggestions, in any process; without one a seed is drawn and kept in ``.seed``. ``n_initial``,
     ``noise``, ``count_failures``, ``loss``, ``model``, ``search``: as in ``glasses.Optimizer``; ``best_possible`` too, in the
     study's own sense: a floor where it minimises, a ceiling where it maximises. ``search_space``: if the parameters are known
@@ -56,7 +59,8 @@ class GlassesSampler(BaseSampler):
     def __init__(
         self,
         *,
-        budget: int,
+        budget: float,
+        cost: Any = None,
         seed: int | None = None,
         n_initial: int | None = None,
         noise: float | None = None,
@@ -69,7 +73,8 @@ class GlassesSampler(BaseSampler):
         stale_after: float | None = None,
         warn_independent_sampling: bool = True,
     ) -> None:
-        self.budget = whole("budget", budget, 1)
+        self.budget: float = whole("budget", budget, 1) if cost is None else amount("budget", budget)
+        self.cost = cost
         self.seed = checked_seed(seed)
         self._n_initial = n_initial if n_initial is None else whole("n_initial", n_initial, 1)
         if stale_after is not None and not stale_after > 0:
@@ -166,7 +171,9 @@ class GlassesSampler(BaseSampler):
             optimizer = self.optimizer(study)
             upwards = study.direction == StudyDirection.MAXIMIZE
             reason = (for_maximizing(criterion) if upwards else criterion).reason(optimizer)
-        return None if reason is None else f"{reason} {optimizer.remaining} of {self.budget} trials are saved."
+        if reason is None or self.cost is None:
+            return reason and f"{reason} {optimizer.remaining} of {self.budget} trials are saved."
+        return f"{reason} {optimizer._ledger.unspent:.6g} of {self.budget:g} are saved."
 
     def _suggest(self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, Any]:
         optimizer = self._optimizer(study, trial, space)
@@ -184,6 +191,10 @@ class GlassesSampler(BaseSampler):
     def _optimizer(self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]) -> Optimizer:
         trials = [each for each in StudyStorage(study).trials() if trial is None or each.number != trial.number]
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+        parameters = {name: parameter_of(each) for name, each in distributions.items()}
+        space = Space(parameters)
+        cost = None if self.cost is None else Cost(space, self.cost)
+        cost_of = None if cost is None else _pricing(space, cost)
         known = evidence(
             trials,
             distributions,
@@ -191,12 +202,23 @@ class GlassesSampler(BaseSampler):
             free_failures=0 if self._count_failures else self.budget,
             is_stale=self._stale(study, trials),
             defaults=self.defaults,
+            cost_of=cost_of,
+            budget=self.budget * (1 + _ROUNDING),
         )
-        left = max(1 if trial is not None else 0, self.budget - known.spent)
-        budget = max(1, len(known.points) + len(known.pending) + left)
-        parameters = {name: parameter_of(each) for name, each in distributions.items()}
-        initial = _usual_initial(parameters, self.budget) if self._n_initial is None else self._n_initial
-        optimizer = _make_optimizer(parameters, budget=budget, n_initial=min(initial, budget), seed=self.seed, **self._settings)
+        least = 1 if cost is None else cost.cheapest
+        left = max(0, self.budget - known.spent)
+        if trial is not None and left < least:
+            short = left + _ROUNDING * self.budget < least
+            if short and not self.repeat_when_exhausted and cost is not None:
+                raise ExhaustedError(f"{left:.6g} of {self.budget:g} is left, and nothing can be paid for with that.")
+            left = least
+        used = map(cost_of or (lambda point: 1), [*known.points, *known.pending])
+        budget = max(least, (sum if cost is None else math.fsum)([*used, left]))
+        initial = self._n_initial or _usual_initial(space, int(self.budget / (1 if cost is None else cost.usual)))
+        initial = min(initial, max(1, int(budget / least)))
+        optimizer = _make_optimizer(
+            parameters, budget=budget, cost=self.cost, n_initial=initial, seed=self.seed, **self._settings
+        )
         optimizer._planner.sign = sign
         if self._best_possible is not None:
             optimizer.best_possible = sign * self._best_possible
@@ -272,7 +294,12 @@ def _make_optimizer(bounds: Any, **settings: Any) -> Optimizer:
     return Optimizer(bounds, **settings)
 
 
-def _usual_initial(parameters: Any, budget: int) -> int:
+def _pricing(space: Space, cost: Cost) -> Callable[[Mapping[str, Any]], float]:
+    """What a trial costs at a point; at an empty one, that of a trial without a place in this space, what is usual."""
+    return lambda point: cost.of(space.read(point, outside=True)[0][0]) if point else cost.usual
+
+
+def _usual_initial(space: Space, budget: int) -> int:
     from glasses.loop.design import usual_initial
 
-    return usual_initial(Space(parameters), budget)
+    return usual_initial(space, budget)

@@ -29,7 +29,7 @@ from optuna.trial import FrozenTrial, TrialState
 from glasses.loop.broken import is_broken
 from glasses.loop.checks import LARGEST
 from glasses.optuna.distributions import Placing, external, internal, is_point
-from glasses.optuna.marks import BROKEN, CANCELLED, LATE, LOST, OUTSIDE, POINT, REASON, SIGN, WITHDRAWN
+from glasses.optuna.marks import BROKEN, CANCELLED, LATE, LOST, OUTSIDE, POINT, REASON, SIGN, UNPAID, WITHDRAWN
 
 MAX_PENDING = 128
 
@@ -41,7 +41,7 @@ class Evidence:
     points: list[dict[str, Any]]
     values: list[float | None]
     pending: list[dict[str, Any]]
-    spent: int
+    spent: float  # trials, or what they cost
 
 
 def evidence(
@@ -49,27 +49,33 @@ def evidence(
     distributions: Mapping[str, BaseDistribution],
     *,
     sign: float,
-    free_failures: int,
+    free_failures: float,
     is_stale: Callable[[FrozenTrial], bool],
     defaults: Mapping[str, Any] | None = None,
+    cost_of: Callable[[Mapping[str, Any]], float] | None = None,
+    budget: float = math.inf,
 ) -> Evidence:
     """What the trials say about the space of ``distributions``; ``sign`` is -1 for a study that maximises.
 
     ``defaults``: values of parameters that older trials do not have. Trials with numbers outside today's ranges are data like
     others; those that have no place beside them (``Placing``) cost budget and say nothing. At most ``MAX_PENDING`` points are
-    pending: running and queued ones first, then the newest pruned ones.
+    pending: running and queued ones first, then the newest pruned ones. ``cost_of``: what a trial costs at this point, or at an
+    empty one where it has no place; without it each costs 1. What is queued and does not fit into ``budget`` costs nothing yet.
     """
+    price = cost_of or (lambda point: 1)
     replaced, placing = superseded(trials), Placing(distributions, defaults)
     points, values, completed, taken = [], [], [], []
-    spent, failures = 0, 0
+    spent: list[float] = []
     for trial in trials:
         if not has_result(trial) or (trial.state == TrialState.FAIL and trial.number in replaced):
             continue
         failed = trial.state == TrialState.FAIL or any(value > 0 for value in trial.constraints.values())
         costs = OUTSIDE not in trial.system_attrs
-        failures += failed and costs
-        spent += not failed and costs
         point = placing.point(trial.params)
+        if costs and failed and price(point) <= free_failures:
+            free_failures -= price(point)
+        elif costs:
+            spent.append(price(point))
         if not point:
             continue
         value = None if failed else _value(trial)
@@ -81,10 +87,14 @@ def evidence(
         completed.append(trial.state == TrialState.COMPLETE)
     best = min((v for v, done in zip(values, completed, strict=True) if done and v is not None), default=-math.inf)
     values = [v if done or v is None else max(v, best) for v, done in zip(values, completed, strict=True)]
-    running = _running_points(trials, placing, is_stale)[-MAX_PENDING:]
+    pending = _running_points(trials, placing, is_stale)[-MAX_PENDING:]
+    running = [point for point, _ in pending]
     taken = taken[max(0, len(taken) + len(running) - MAX_PENDING) :]
-    spent += len(running) + max(0, failures - free_failures)
-    return Evidence(points, values, taken + running, spent)
+    spent += [price(point) for point, waits in pending if not waits]
+    for point in (point for point, waits in pending if waits):
+        if cost_of is None or math.fsum([*spent, price(point)]) <= budget:
+            spent.append(price(point))
+    return Evidence(points, values, taken + running, math.fsum(spent) if cost_of else len(spent))
 
 
 def _value(trial: FrozenTrial) -> float | None:
@@ -96,22 +106,27 @@ def _value(trial: FrozenTrial) -> float | None:
 
 def _running_points(
     trials: Sequence[FrozenTrial], placing: Placing, is_stale: Callable[[FrozenTrial], bool]
-) -> list[dict[str, Any]]:
-    """The points of the trials that are running and not stale, queued, or lost and about to be queued again."""
-    points, distributions = [], placing.distributions
+) -> list[tuple[dict[str, Any], bool]]:
+    """The points of the trials that are running and not stale, queued (True), or lost and about to be queued again."""
+    points = []
     repeated = superseded(trials, standing=False)
     for trial in trials:
-        lost = is_lost(trial) and trial.number not in repeated
+        lost = is_lost(trial) and trial.number not in repeated and UNPAID not in trial.system_attrs
         if lost or (trial.state in (TrialState.RUNNING, TrialState.WAITING) and not is_stale(trial)):
             params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-            decided = trial.system_attrs.get(POINT, {})
-            if trial.state != TrialState.RUNNING and not internal(params, distributions):
+            if trial.state != TrialState.RUNNING and not internal(params, placing.distributions):
                 continue  # it will not be run, nor queued again
-            if not is_complete(trial) and not lost and is_point(decided, distributions):
-                points.append(external(decided, distributions))
-            elif point := placing.point(params):
-                points.append(point)
+            if point := known_point(trial, placing):
+                points.append((point, trial.state == TrialState.WAITING))
     return points
+
+
+def known_point(trial: FrozenTrial, placing: Placing) -> dict[str, Any]:
+    """Where a trial is evaluated, also if not all of it is stored yet; empty if it is not known or has no place."""
+    decided = trial.system_attrs.get(POINT, {})
+    if not trial.state.is_finished() and not is_complete(trial) and is_point(decided, placing.distributions):
+        return external(decided, placing.distributions)
+    return placing.point({**trial.system_attrs.get("fixed_params", {}), **trial.params})
 
 
 def is_complete(trial: FrozenTrial) -> bool:

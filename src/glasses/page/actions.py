@@ -60,11 +60,11 @@ class Actions:
                     if request in self._answers:
                         return self._answers[request]
                 stored = self.served.writer
-                left = stored.left()
-                if count > left:
+                if count > stored.remaining():
+                    words = stored.budget.words(stored.left(), "evaluations")
                     raise ValueError(
-                        f"{count} asked but {left} of {stored.file.budget} evaluations are left: tell results first, or raise "
-                        f"the budget in {self.served.budget_line}."
+                        f"{count} asked but {words} are left: tell results first, or raise the budget in "
+                        f"{self.served.budget_line}."
                     )
                 try:
                     found = by_hand.ask(stored, count)
@@ -102,7 +102,7 @@ class Actions:
                 )
             told = by_hand.check(stored, outcome, number, point)
             numbers = by_hand.store(stored, [told])
-            left = stored.left()
+            left = stored.remaining()
         word = "failed" if outcome.value is None else f"{outcome.value:.6g}"
         spent = "" if left else " The budget is spent."
         return {

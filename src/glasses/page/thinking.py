@@ -52,7 +52,9 @@ class Thinking:
         from glasses.page.model import forecast_of
 
         stored = self.served.reader
-        used = stored.file.budget - stored.left()
+        if stored.budget.cost is not None:
+            raise ValueError(f"Experiments have costs: to see another budget, edit {self.served.budget_line}.")
+        used = int(stored.file.budget - stored.left())
         if not used < budget <= used + 128:
             raise ValueError(f"The budget must be between {used + 1} and {used + 128} to be looked at, got {budget}.")
         key = (kept.model_key(stored), budget)

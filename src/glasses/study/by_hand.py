@@ -47,11 +47,16 @@ class Told:
 def ask(stored: StoredStudy, count: int) -> list[tuple[FrozenTrial, dict[str, Any]]]:
     """The next experiments."""
     stored.free(count)
-    left = stored.left()
+    left = stored.remaining()
     if count < 1:
         raise ValueError(f"-n must be at least 1, got {count}.")
     if count > left:
         running = sum(each.state == TrialState.RUNNING for each in stored.trials())
+        if stored.budget.cost is not None:
+            raise ValueError(
+                f"{count} asked but {stored.budget.words(stored.left())} is left, which pays for {left} at most "
+                f"({running} under way): tell results first, or raise budget in {stored.file.path}."
+            )
         raise ValueError(
             f"{count} asked but {left} of {stored.file.budget} evaluations are left ({running} under way): tell results first, "
             f"or raise budget in {stored.file.path}."
@@ -166,13 +171,13 @@ def said(stored: StoredStudy, told: list[Told], numbers: list[int], remarks: Seq
 
 def left_words(stored: StoredStudy, told: bool = False) -> str:
     """What is left of the budget; right after a result was told, also that it is beyond it."""
-    begun = sum(each.state != TrialState.WAITING for each in stored.counted())
-    left = f"{stored.left()} of {stored.file.budget} left."
-    return (
-        f"This is evaluation {begun} of a budget of {stored.file.budget}: {left}"
-        if told and begun > stored.file.budget
-        else left
-    )
+    budget, used = stored.budget, stored.used()
+    left = f"{budget.words(budget.left(used))} left."
+    if not told or budget.pays(used):
+        return left
+    if budget.cost is not None:
+        return f"This makes {budget.priced(used)} of a budget of {budget.priced(budget.whole)}: {left}"
+    return f"This is evaluation {used} of a budget of {budget.whole}: {left}"
 
 
 def open_trial(stored: StoredStudy, number: int | None) -> FrozenTrial:

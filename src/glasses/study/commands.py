@@ -196,15 +196,25 @@ def _ask(stored: StoredStudy, options: argparse.Namespace) -> None:
 
     notes = _before_asking(stored)
     experiments = by_hand.ask(stored, options.n)
+    costs = stored.budget.cost is not None
+    if costs and len(experiments) < options.n:
+        notes.append(f"Only {len(experiments)} of {options.n}: the budget does not pay for more.")
     if options.format == "json":
         print("".join(f"glasses: {each}\n" for each in notes), end="", file=sys.stderr)
-        print(report.as_json([{"trial": trial.number, "params": params} for trial, params in experiments]))
+        found: list[dict[str, Any]] = [{"trial": trial.number, "params": params} for trial, params in experiments]
+        if costs:
+            found = [{**each, "cost": stored.budget.at(each["params"])} for each in found]
+        print(report.as_json(found))
         return
     names = list(stored.distributions)
     header = ["trial", *(report.labelled(name, stored.file.units.get(name)) for name in names)]
-    print(report.table(header, [[str(t.number), *(report.shown(p[n]) for n in names)] for t, p in experiments]))
+    rows = [[str(t.number), *(report.shown(p[n]) for n in names)] for t, p in experiments]
+    if costs:
+        header.append(report.labelled("cost", stored.file.cost_unit))
+        rows = [[*row, f"{stored.budget.at(p):.6g}"] for row, (_, p) in zip(rows, experiments, strict=True)]
+    print(report.table(header, rows))
     number = experiments[0][0].number if len(experiments) == 1 else "N"
-    left = f"{stored.left()} of {stored.file.budget} left after this"
+    left = f"{stored.budget.words(stored.left())} left after this"
     print(f"\nThen: glasses tell {shlex.quote(str(options.file))} --trial {number} VALUE     ({left})")
     print("".join(f"{each}\n" for each in notes), end="")
 

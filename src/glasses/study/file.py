@@ -22,6 +22,10 @@ load = { low = 1.0, high = 5.0, unit = "kg", default = 2.0 }    # default: what 
 price = 0.01                     # no further evaluations are expected to be worth so much each
 target = 0.5                     # the best value is as good as this
 no_gain = true                   # or a share of the spread of the values: less than that is left to gain
+
+[cost]                           # evaluations that differ in price; the budget is then an amount in this unit
+unit = "EUR"
+formula = "0.2 + 0.01 * gain"    # or a price per unit (gain = 0.01), and a table of prices ([cost.solver], euler = 1.0)
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ from glasses.configuration.unknown import unknown
 from glasses.loop.checks import checked_best_possible
 from glasses.loop.stopping import Criterion, NoGain, Price, Target
 from glasses.space.parameters import Parameter
+from glasses.study.cost_table import read_cost
+from glasses.study.formula import Formula
 from glasses.study.objective import Command, Objective, PythonFunction, placeholders
 from glasses.study.parameter_table import Described, checked_unit, described
 
@@ -59,6 +65,7 @@ _TOP = (
     "objective",
     "parameters",
     "stop",
+    "cost",
     "unit",
     "dropped",
 )
@@ -74,7 +81,7 @@ class StudyFile:
     name: str
     maximize: bool
     best_possible: float | None  # in the sense of the study
-    budget: int
+    budget: float  # evaluations, a whole number; with a cost an amount
     parameters: dict[str, Parameter]
     objective: Objective | None  # None: a person evaluates, through ask and tell
     storage: str  # an SQLAlchemy address; of SQLite with an absolute path
@@ -90,6 +97,8 @@ class StudyFile:
     units: dict[str, str] = field(default_factory=dict)  # of the parameters that have one
     defaults: dict[str, Any] = field(default_factory=dict)  # what trials without a parameter are taken to have
     dropped: tuple[str, ...] = ()  # parameters of stored trials that the study no longer has
+    cost: Formula | dict[str, Any] | None = None  # as ``loop.cost.Cost`` takes it; None: every evaluation costs 1
+    cost_unit: str | None = None
 
 
 def read_study(path: Path) -> StudyFile:
@@ -126,8 +135,9 @@ class _Reader:
         if not isinstance(count_failures, bool):
             self.file.refuse("count_failures", f"expected true or false, got {count_failures!r}.")
         n_initial = self._whole("n_initial", 1) if "n_initial" in self.top else None
-        budget = self._whole("budget", 1)
-        if n_initial is not None and n_initial > budget:
+        cost, cost_unit, cheapest = read_cost(self.file, parameters)
+        budget = self._whole("budget", 1) if cost is None else self._amount("budget", cheapest)
+        if n_initial is not None and n_initial * cheapest > budget:
             self.file.refuse("n_initial", f"{n_initial} exceeds the budget of {budget}: lower it or raise the budget.")
         return StudyFile(
             path=self.path,
@@ -150,6 +160,8 @@ class _Reader:
             units={name: each.unit for name, each in table.items() if each.unit is not None},
             defaults={name: each.default for name, each in table.items() if each.default is not None},
             dropped=self._dropped(list(table)),
+            cost=cost,
+            cost_unit=cost_unit,
         )
 
     def _whole(self, key: str, least: int, usual: int | None = None) -> int:
@@ -159,6 +171,16 @@ class _Reader:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**53:
             self.file.refuse(key, f"expected a whole number of at least {least}, got {value!r}.")
         return int(value)
+
+    def _amount(self, key: str, least: float) -> float:
+        if key not in self.top:
+            self.file.refuse(key, "is missing: say how much all evaluations may cost together, such as budget = 100.0.")
+        value = self.top[key]
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e100:
+            self.file.refuse(key, f"expected an amount above 0, in the unit of [cost], got {value!r}.")
+        if value < least:
+            self.file.refuse(key, f"{value:g} does not pay for the cheapest evaluation, which costs {least:g}: raise it.")
+        return float(value)
 
     def _unit(self) -> str | None:
         try:

@@ -7,6 +7,7 @@ from typing import Any
 
 from glasses.loop.result import FIVE
 from glasses.plot.numbers import ForecastData, forecast_data
+from glasses.study.budget import amount_words
 from glasses.study.objective import printable
 from glasses.study.report import forecast_with_note, table
 from glasses.study.stored import StoredStudy
@@ -15,6 +16,11 @@ from glasses.study.stored import StoredStudy
 def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any], ForecastData]:
     """The forecast as plain values and as the numbers of its picture."""
     optimizer, file = stored.optimizer(), stored.file
+    if file.cost is not None and stored.remaining() == 0:
+        words = stored.budget.words(stored.left())
+        raise ValueError(
+            f"{words} is left, which pays for nothing more: raise budget in {file.path} to forecast what that buys."
+        )
     forecast, note = forecast_with_note(optimizer, steps)
     data = forecast_data(forecast, maximize=file.maximize)
     report = {
@@ -34,12 +40,15 @@ def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any],
         "words": str(forecast),
         "note": note,
     }
+    if file.cost is not None:
+        report["cost_unit"] = file.cost_unit
     return report, data
 
 
 def as_text(report: dict[str, Any]) -> str:
     """The forecast for a person: a few numbers of evaluations, and a sentence."""
     under_way = f", {report['under_way']} under way" if report["under_way"] else ""
+    left = amount_words(report["left"], report["budget"], report.get("cost_unit"))
     steps = {each["k"]: each for each in report["steps"]}
     within = report["within"]
     rows = [
@@ -51,8 +60,7 @@ def as_text(report: dict[str, Any]) -> str:
         for k in _shown(len(steps), within)
     ]
     lines = [
-        f"{printable(report['name'])} ({report['direction']}): {report['left']} of {report['budget']} left{under_way}; "
-        f"best value now {report['best']:.6g}.",
+        f"{printable(report['name'])} ({report['direction']}): {left} left{under_way}; best value now {report['best']:.6g}.",
         "",
         table(["more", "expected best", "80 % from", "to", "by a fixed plan", "knowing all"], rows),
         "",

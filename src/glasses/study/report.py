@@ -21,6 +21,7 @@ from glasses.optuna.storage import HEARTBEAT
 from glasses.optuna.trials import has_result, is_lost, state_of, superseded
 from glasses.runtime.cache import cache_folder
 from glasses.study import tables
+from glasses.study.budget import amount_words
 from glasses.study.differences import differences
 from glasses.study.objective import printable
 from glasses.study.stored import StoredStudy
@@ -72,13 +73,15 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         "free_failures": _free_failures(trials),
         "last_failure": _last_failure(trials),
     }
+    if file.cost is not None:
+        report["cost_unit"] = file.cost_unit
     if plan and complete:
         kept = _summary_file(stored, trials)
         found = _recall(kept)
         if found is None:
             optimizer = stored.optimizer()
             found = _model(optimizer, -1.0 if file.maximize else 1.0)
-            found["stop"] = file.stop.reason(optimizer) if file.stop is not None and report["left"] else None
+            found["stop"] = file.stop.reason(optimizer) if file.stop is not None and stored.remaining() else None
             _remember(kept, found)
         report.update(found)
     return report
@@ -130,6 +133,9 @@ def spent_words(stored: StoredStudy) -> str:
     outside = sum(OUTSIDE in each.system_attrs and has_result(each) for each in stored.trials())
     more = [f"{running} under way"] if running else []
     more += [f"{outside} from outside the budget"] if outside else []
+    if stored.budget.cost is not None:
+        spent = stored.budget.sum(each for each in counted if each.state.is_finished())
+        return ", ".join([f"{done} evaluations for {stored.budget.words(spent)}", *more])
     return ", ".join([f"{done} of {stored.file.budget} evaluations", *more])
 
 
@@ -215,7 +221,7 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
         counts += f" ({report['outside_budget']} of them outside the budget)"
     lines = [
         f"{printable(report['name'])} ({report['direction']}): {counts or 'nothing evaluated yet'}; "
-        f"{report['left']} of {report['budget']} left."
+        f"{amount_words(report['left'], report['budget'], report.get('cost_unit'))} left."
     ]
     if report["free_failures"]:
         lines.append(f"{report['free_failures']} of the failed ones cost nothing: the objective was broken.")
@@ -252,12 +258,14 @@ def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
-    """One row per attempt that began, as it is understood now: number, state, parameters, value, times, remarks.
+    """One row per attempt that began, as it is understood now: number, state, parameters, value, times, remarks. With
+    ``[cost]`` also what it takes of the budget, nothing where it does not count.
 
     What it said besides is in columns named ``extra:...``; names of parameters hold no colon, so no column has two meanings.
     """
     rows = []
     dropped = [name for name in stored.file.dropped if any(name in trial.params for trial in stored.trials())]
+    costs = None if stored.budget.cost is None else {each.number: stored.budget.of(each) for each in stored.counted()}
     for trial in stored.trials():
         if trial.state == TrialState.WAITING:
             continue
@@ -267,6 +275,7 @@ def rows_of(stored: StoredStudy) -> list[dict[str, Any]]:
                 "state": state_of(trial),
                 **{name: trial.params.get(name) for name in [*stored.distributions, *dropped]},
                 "value": trial.value if trial.state == TrialState.COMPLETE else None,
+                **({} if costs is None else {"cost": costs.get(trial.number, 0.0)}),
                 "started": None if trial.datetime_start is None else trial.datetime_start.isoformat(timespec="milliseconds"),
                 "finished": None
                 if trial.datetime_complete is None

@@ -46,8 +46,8 @@ class Requeueing:
         self._heartbeats = Watch()
         self._outages = 0
 
-    def left(self) -> int:
-        """Evaluations that are neither finished nor running."""
+    def remaining(self) -> int:
+        """Evaluations that may still be begun."""
         raise NotImplementedError
 
     def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any]) -> int:
@@ -86,7 +86,7 @@ class Requeueing:
         A command that was killed while it decided holds its trial until three heartbeats are missing.
         """
         undecided = {trial.number for trial in self.storage.trials(TrialState.RUNNING) if not is_complete(trial)}
-        while undecided and self.left() < count:
+        while undecided and self.remaining() < count:
             self.requeue_lost()
             running = self.storage.trials(TrialState.RUNNING)
             undecided &= {trial.number for trial in running if not is_complete(trial)}

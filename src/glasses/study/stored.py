@@ -6,12 +6,18 @@ where failures are free). Rules, each kept by one atomic step of the database:
 
     claim          only the first ``budget`` counted trials, by number, may be run; WAITING becomes RUNNING for one worker alone
     finish         RUNNING becomes COMPLETE or FAIL once
+    point          with ``[cost]``, where the budget is an amount: an evaluation begins only if, its own point stored, all that
+                   is finished or under way fits
     requeue_lost   RUNNING without a sign of life becomes lost, and a WAITING trial with the same point is counted instead
 
 A trial's rank among the counted ones can only fall, because lower ones can only be lost, and whatever replaces them has a
 higher number; hence never more than ``budget`` of them are run, however many workers there are. A worker that was taken for
 dead and comes back with a result after all does not lose it: the repetition that waits gets it, or it is added if a worker has
 begun that one (only then is there one evaluation more than the budget).
+
+With ``[cost]`` a trial is claimed as long as the cheapest evaluation fits besides those that are done, running or waiting, and
+its point is decided in turn within what is left. Whoever finds then that it is too much gives way, and of two that both stored
+their points at least the later one finds it; so the sum of the costs never passes the budget by deciding.
 
 What a person changes afterwards (a result withdrawn, a cancellation undone) may move ranks either way, and may so lead to one
 evaluation more than the budget; a result that was measured is kept, however many there are.
@@ -39,11 +45,12 @@ import glasses
 from glasses.loop.ledger import ExhaustedError
 from glasses.optuna.distributions import Placing, distribution_of, including, internal
 from glasses.optuna.marks import ASKED as ASKED
-from glasses.optuna.marks import BROKEN, DETAILS, LATE, OUTSIDE, REASON, SIGN
+from glasses.optuna.marks import BROKEN, DETAILS, LATE, OUTSIDE, REASON, SIGN, UNPAID
 from glasses.optuna.sampler import GlassesSampler
 from glasses.optuna.storage import StudyStorage
-from glasses.optuna.trials import has_result, is_complete, state_of, superseded
+from glasses.optuna.trials import has_result, is_complete, known_point, state_of, superseded
 from glasses.study.amendments import Amendable
+from glasses.study.budget import Budget
 from glasses.study.differences import check_same_study
 from glasses.study.file import StudyFile
 from glasses.study.objective import Evaluation
@@ -69,6 +76,7 @@ class StoredStudy(Amendable, Requeueing):
         self.file = file
         self.distributions = {name: distribution_of(each) for name, each in file.parameters.items()}
         self.placing = Placing(self.distributions, file.defaults)
+        self.budget = Budget(file, self.placing)
         self._database = open_storage(file.storage, writing=writing, patience=patience)
         Requeueing.__init__(self)
         self._judged: tuple[Any, str | None] | None = None  # a state of the study, and the reason to stop in it
@@ -87,6 +95,7 @@ class StoredStudy(Amendable, Requeueing):
         """The sampler that decides; made when it is first needed."""
         sampler = GlassesSampler(
             budget=self.file.budget,
+            cost=self.file.cost,
             seed=self.file.seed,
             n_initial=self.file.n_initial,
             noise=self.file.noise,
@@ -144,8 +153,8 @@ class StoredStudy(Amendable, Requeueing):
         return self.storage.trials()
 
     def counted(self) -> list[FrozenTrial]:
-        """The trials that count against the budget, the first ``budget`` of which may be run."""
-        free = 0 if self.file.count_failures else self.file.budget
+        """The trials that count against the budget; without costs the first ``budget`` of them may be run."""
+        free: float = 0 if self.file.count_failures else self.file.budget
         counted = []
         trials = self.trials()
         replaced = superseded(trials)
@@ -155,8 +164,9 @@ class StoredStudy(Amendable, Requeueing):
             if trial.state == TrialState.FAIL:
                 if not has_result(trial) or trial.number in replaced:
                     continue
-                if free:
-                    free -= 1
+                price = self.budget.of(trial)
+                if price <= free:
+                    free -= price
                     continue
             counted.append(trial)
         return counted
@@ -173,20 +183,25 @@ class StoredStudy(Amendable, Requeueing):
         sign = -1.0 if self.file.maximize else 1.0
         return min(found, key=lambda each: sign * (each.value or 0.0)) if found else None
 
-    def left(self) -> int:
-        """Evaluations that are neither finished nor running."""
-        return self._left(self.counted())
+    def used(self) -> float:
+        """What is spent or held by what is running: evaluations, or with ``[cost]`` an amount."""
+        return self.budget.used(self.counted())
 
-    def _left(self, counted: list[FrozenTrial]) -> int:
-        return max(0, self.file.budget - sum(trial.state != TrialState.WAITING for trial in counted))
+    def left(self) -> float:
+        """What is neither spent nor held by what is running: evaluations, or with ``[cost]`` an amount."""
+        return self.budget.left(self.used())
+
+    def remaining(self) -> int:
+        """Evaluations that may still be begun; with ``[cost]``, if all were as cheap as the cheapest."""
+        return self.budget.fitting(self.used())
 
     def claim(self, *, by_hand: bool = False) -> FrozenTrial | None:
         """A trial that is now this worker's, or None if the budget leaves none."""
         while True:
             counted = self.counted()
-            if self._left(counted) == 0:
+            if not self.budget.fitting(self.budget.used(counted)):
                 return None
-            waiting = [trial for trial in counted[: self.file.budget] if trial.state == TrialState.WAITING]
+            waiting = self.budget.startable(counted)
             for trial in waiting:
                 if self.storage.claim(trial):
                     if by_hand:
@@ -194,7 +209,7 @@ class StoredStudy(Amendable, Requeueing):
                     return self.storage.current(trial)
             if waiting:
                 continue  # others were faster
-            if len(counted) >= self.file.budget:
+            if self.budget.cost is None and len(counted) >= self.file.budget:
                 return None
             self.storage.add(optuna.trial.create_trial(state=TrialState.WAITING))
 
@@ -205,23 +220,42 @@ class StoredStudy(Amendable, Requeueing):
     def point(self, trial: FrozenTrial) -> dict[str, Any] | None:
         """The configuration of a claimed trial, decided if it has none yet; None if the trial was lost meanwhile.
 
-        Raises ``ExhaustedError``, and withdraws the trial, when nothing new is left in a finite space.
+        Raises ``ExhaustedError``, and withdraws the trial, when nothing new is left in a finite space, or nothing that can be
+        paid for.
         """
         known = self.storage.current(trial)
         try:
             if is_complete(known):
                 found = self.placing.point(known.params)
                 if internal(found, self.distributions):
-                    return found
+                    if self._is_paid():
+                        return found
+                    self.give_back(trial)
+                    return None
                 self._lose(trial)  # it was queued before the ranges changed: there is no such point any more
                 return None
             self.study.sampler = self.sampler
-            return self.storage.suggest(trial, self.distributions)
+            found = self.storage.suggest(trial, self.distributions)
+            if not self._is_paid():
+                self.storage.mark(trial, UNPAID, True)
+                raise ExhaustedError(
+                    "Others have begun evaluations meanwhile, and the rest of the budget does not pay for this one."
+                )
+            return found
         except UpdateFinishedTrialError:
             return None
         except ExhaustedError:
             self._lose(trial)
             raise
+
+    def _is_paid(self) -> bool:
+        """With ``[cost]``, whether all that is done or has a point fits into the budget; those without one may give way."""
+        if self.budget.cost is None:
+            return True
+        begun = [each for each in self.counted() if each.state != TrialState.WAITING]
+        return self.budget.pays(
+            self.budget.sum(each for each in begun if each.state.is_finished() or known_point(each, self.placing))
+        )
 
     def finish(self, trial: FrozenTrial, outcome: Evaluation, params: Mapping[str, Any], broken: Sequence[int] = ()) -> int:
         """Store a result, also one whose trial was taken for lost; the number of the trial that holds it.
@@ -303,7 +337,7 @@ class StoredStudy(Amendable, Requeueing):
 
     def reason_to_stop(self) -> str | None:
         """Why the study's criterion says to begin nothing more; None to go on. Asked once per state of the study."""
-        if self.file.stop is None or self.left() == 0:
+        if self.file.stop is None or self.remaining() == 0:
             return None
         state = tuple((trial.number, state_of(trial), trial.value, tuple(trial.params.values())) for trial in self.trials())
         if self._judged is None or self._judged[0] != state:

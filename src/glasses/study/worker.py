@@ -75,6 +75,8 @@ def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most
             try:
                 done += _evaluate(stored, trial, evaluate, stop, progress, None if keep_going else again)
             except ExhaustedError as error:
+                if stored.budget.cost is not None and stored.remaining() == 0:
+                    continue  # others have spent the rest meanwhile: wait for them as at the end of any budget
                 print(error, flush=True)
                 return progress.end()
         elif others := sum(each.state == TrialState.RUNNING and ASKED not in each.system_attrs for each in stored.trials()):
@@ -85,12 +87,12 @@ def _work(stored: StoredStudy, evaluate: Evaluate, stop: _Stop, again: str, most
             stop.wait(_POLL)
         elif reason is not None:
             return progress.stopped(reason)
-        elif stored.left() == 0:
+        elif stored.remaining() == 0:
             return progress.end()
         # otherwise another worker is just giving an evaluation back
     if stop.asked:
-        left = stored.left()
-        print(f"Stopped after {done} evaluations here, {left} of {stored.file.budget} left. Go on with: {again}", flush=True)
+        left = stored.budget.words(stored.left())
+        print(f"Stopped after {done} evaluations here, {left} left. Go on with: {again}", flush=True)
         return 130
     return progress.status()
 
@@ -128,7 +130,7 @@ def _evaluate(
     if broken:
         raise _BrokenError(
             f"Stopped: the first {len(broken)} evaluations failed in the same way, so the objective seems to be broken. They "
-            f"cost nothing: {stored.left()} of {stored.file.budget} evaluations are left.\n\n{_shown(outcome)}\n\n"
+            f"cost nothing: {stored.budget.words(stored.left(), 'evaluations')} are left.\n\n{_shown(outcome)}\n\n"
             f"Once it is mended: {again}     (to go on as it is: {again} --keep-going)"
         )
     return True
@@ -262,7 +264,10 @@ class Progress:
         self.start = self._said = time.monotonic()
         self._done, self._left = 0, stored.left()  # evaluations here so far; what was left of the study at the start
         file = stored.file
-        print(f"{printable(file.name)}: {file.budget} evaluations, {stored.left()} left.", flush=True)
+        whole = (
+            f"{file.budget} evaluations" if stored.budget.cost is None else f"a budget of {stored.budget.priced(file.budget)}"
+        )
+        print(f"{printable(file.name)}: {whole}, {self._shown_left()} left.", flush=True)
         print(f"{'trial':>6} {'left':>5} {'value':>13} {'best':>13} {'took':>8} {'seconds':>8}  point", flush=True)
 
     def row(self, trial: FrozenTrial, params: Mapping[str, Any], outcome: Evaluation, seconds: float) -> None:
@@ -271,7 +276,7 @@ class Progress:
         value = f"{'failed':>13}" if outcome.value is None else f"{outcome.value:13.6g}"
         shown = f"{best:13.6g}" if best is not None else f"{'-':>13}"
         total = time.monotonic() - self.start
-        numbers = f"{trial.number:6d} {self.stored.left():5d} {value}{star}{shown} {seconds:8.2f} {total:8.1f}"
+        numbers = f"{trial.number:6d} {self._shown_left():>5} {value}{star}{shown} {seconds:8.2f} {total:8.1f}"
         print(f"{numbers}  {printable(_point(params))}", flush=True)
         if outcome.reason:
             print(f"{'':13}{printable(outcome.reason)}", flush=True)
@@ -281,15 +286,30 @@ class Progress:
             if ahead := self.ahead():
                 self.say(ahead)
 
+    def _shown_left(self) -> str:
+        left = self.stored.left()
+        return str(left) if self.stored.budget.cost is None else f"{left:.4g}"
+
     def ahead(self) -> str | None:
         """How long it took so far, and about how long the rest takes; None before there is a rate, and at the end."""
         elapsed, left = time.monotonic() - self.start, self.stored.left()
+        if self.stored.budget.cost is not None:
+            return self._ahead_by_cost(elapsed, left)
         done = max(self._done, self._left - left)  # those of other workers too
         rest = left if self.most is None else min(left, self.most - self._done)
         if not self._done or rest <= 0:
             return None
         each = elapsed / done
         return f"{done} done in {_duration(elapsed)}, {_duration(each)} each; the rest takes about {_duration(rest * each)}."
+
+    def _ahead_by_cost(self, elapsed: float, left: float) -> str | None:
+        """The same where evaluations differ in price: the rest is taken to be spent as fast as what was spent so far."""
+        spent = self._left - left  # also by other workers
+        rest = left if self.most is None else min(left, (self.most - self._done) * spent / max(1, self._done))
+        if not self._done or not spent > 0 or not rest > 0 or self.stored.remaining() == 0:
+            return None
+        done = f"{self._done} done here in {_duration(elapsed)}, {self.stored.budget.priced(spent)} spent"
+        return f"{done}; the rest takes about {_duration(rest / spent * elapsed)}."
 
     @contextmanager
     def running(self, trial: FrozenTrial, params: Mapping[str, Any]) -> Iterator[None]:
@@ -319,8 +339,8 @@ class Progress:
         print(f"glasses: {words}", flush=True)
 
     def stopped(self, reason: str) -> int:
-        left = self.stored.left()
-        print(f"Stopped: {reason} {left} of {self.stored.file.budget} evaluations are saved.", flush=True)
+        left = self.stored.budget.words(self.stored.left(), "evaluations")
+        print(f"Stopped: {reason} {left} are saved.", flush=True)
         print(f"To go on all the same, change [stop] in {self.stored.file.path} and run it again.", flush=True)
         return self.end()
 
@@ -331,7 +351,11 @@ class Progress:
         ended = [each for each in trials if has_result(each) and OUTSIDE not in each.system_attrs]
         failed = sum(each.state == TrialState.FAIL and each.number not in replaced for each in ended)
         words = f", {failed} of them failed" if failed else ""
-        print(f"Done: {len(done)} of {self.stored.file.budget} evaluations{words}.", flush=True)
+        budget = self.stored.budget
+        if budget.cost is None:
+            print(f"Done: {len(done)} of {self.stored.file.budget} evaluations{words}.", flush=True)
+        else:
+            print(f"Done: {len(done)} evaluations{words}, for {budget.words(budget.sum(done))}.", flush=True)
         asked = [
             each.number for each in self.stored.trials() if each.state == TrialState.RUNNING and ASKED in each.system_attrs
         ]

@@ -115,13 +115,13 @@ export function showExperiments(page) {
   elsewhere.textContent = `Under way at workers: ${others.map((row) => `trial ${row.trial}`).join(", ")}.`;
   const ask = document.getElementById("ask"), button = ask.querySelector("button");
   ask.classList.toggle("second", open.length > 0);
-  button.disabled = head.left === 0 || page.asking;
+  button.disabled = head.remaining === 0 || page.asking;
   button.textContent = page.asking ? "Deciding …" : open.length ? "Get another experiment" : "Get the next experiment";
   const note = document.getElementById("ask-note");
   note.classList.toggle("thinking", page.asking);
-  note.textContent = page.asking ? "The next experiment is being decided." : head.left === 0
+  note.textContent = page.asking ? "The next experiment is being decided." : head.remaining === 0
     ? `Nothing is left of the budget of ${head.budget}${head.open.length ? ", but open experiments can be told" : `: raise it in ${head.budget_line} to go on`}.`
-    : `${head.left} of ${head.budget} evaluations left.${head.deciding && !page.asking ? " One more is being decided elsewhere." : ""}`;
+    : `${head.left_words}.${head.deciding && !page.asking ? " One more is being decided elsewhere." : ""}`;
   const last = document.getElementById("last-change");
   last.hidden = !head.last_change;
   if (head.last_change) {

@@ -14,7 +14,7 @@ let whatIf = null; // the forecast for another budget
 function showSummary() {
   const { head } = page.state;
   const counts = Object.entries(head.counts).filter(([state]) => state !== "waiting").map(([state, n]) => `${n} ${state}`);
-  by("summary").textContent = `${counts.join(", ") || "nothing evaluated yet"} · ${head.left} of ${head.budget} left · ${head.direction}`;
+  by("summary").textContent = `${counts.join(", ") || "nothing evaluated yet"} · ${head.left_words} · ${head.direction}`;
   const best = head.best === null ? null : page.state.rows[head.best];
   by("best-value").textContent = best ? withUnit(shown(best.value), head.unit) : "none yet";
   by("best-where").textContent = best ? `trial ${best.trial}: ${head.parameters.map((p) => `${p.name} = ${withUnit(shown(best.params[p.name]), p.unit)}`).join(", ")}` : "";
@@ -45,7 +45,8 @@ function showWorth() {
   by("advice").hidden = !advice;
   by("advice").textContent = [advice, page.model.forecast?.note].filter(Boolean).join(" ");
   if (document.activeElement !== by("budget") && !whatIf) by("budget").value = head.budget;
-  by("budget-note").textContent = whatIf ? whatIf.edit : "change it to see the effect";
+  by("budget").disabled = head.priced;
+  by("budget-note").textContent = head.priced ? `experiments have costs: edit ${head.budget_line}` : whatIf ? whatIf.edit : "change it to see the effect";
   GlassesCharts.forecast(by("forecast"), page.state, found);
 }
 
