@@ -128,6 +128,15 @@ export function showExperiments(page) {
     last.querySelector("span").textContent = head.last_change.words;
     last.querySelector("button").onclick = () => post("undo", { key: head.last_change.key });
   }
+  focusWanted(page);
+}
+
+// The field of an experiment that was asked for here. Its card may come after the answer, with the next news of the study.
+function focusWanted(page) {
+  const field = document.getElementById(`value-${page.wanted}`);
+  if (!field) return;
+  page.wanted = null;
+  if (!document.activeElement?.matches("input, select, textarea")) field.focus(); // nobody is typing elsewhere
 }
 
 export function startAsking(page) {
@@ -140,6 +149,7 @@ export function startAsking(page) {
     const found = await post("ask", { n: Number(document.getElementById("ask-count").value) || 1, request });
     page.asking = false;
     showExperiments(page);
-    if (found) document.getElementById(`value-${found.trials[0]}`)?.focus();
+    page.wanted = found ? found.trials[0] : null;
+    focusWanted(page);
   });
 }
