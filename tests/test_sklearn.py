@@ -46,6 +46,7 @@ def search(budget=8, estimator=None, **settings):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the checks give estimators what they warn of
 def test_scikit_learns_checks_of_estimators():
     tuned = GlassesSearchCV(LogisticRegression(max_iter=200), C, budget=2, cv=2, random_state=0)
     found = {each["check_name"]: each["status"] for each in check_estimator(tuned, on_skip=None, on_fail=None)}

@@ -39,7 +39,10 @@ def test_wheels_are_small_and_hold_no_results(wheels):
     for name, wheel in wheels.items():
         files = zipfile.ZipFile(wheel).namelist()
         assert wheel.stat().st_size < 500_000
-        assert {Path(file).suffix for file in files if file.startswith(f"{name}/")} <= {".py", ".typed", ".toml"}
+        page = {Path(file).suffix for file in files if file.startswith("glasses/page/")}
+        rest = {Path(file).suffix for file in files if file.startswith(f"{name}/") and not file.startswith("glasses/page/")}
+        assert rest <= {".py", ".typed", ".toml"}
+        assert page <= {".py", ".html", ".css", ".js", ".svg", ".LICENSE"}
         assert {Path(file).parts[0].split("-")[0] for file in files} == {name}
         sources = {path.relative_to(ROOT).as_posix() for path in (LAB if name == "glasses_lab" else ENGINE)}
         assert {file for file in files if file.endswith(".py")} == {source[source.index(name) :] for source in sources}

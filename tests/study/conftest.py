@@ -1,6 +1,7 @@
 """Studies for the tests: a file, an objective that keeps its own diary, a database of either kind."""
 
 import itertools
+import sys
 import textwrap
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def make_study(tmp_path):
             f"{key} = {value!r}".replace("True", "true").replace("False", "false") for key, value in settings.items()
         )
         (tmp_path / "diary_objective.py").write_text(OBJECTIVE.format(low=seconds[0], high=seconds[1]))
+        sys.modules.pop("diary_objective", None)  # of another test, which ran its study in this process
         path = tmp_path / f"{name}.toml"
         path.write_text(textwrap.dedent(STUDY.format(name=name, budget=budget, more=more)))
         return path

@@ -1,7 +1,6 @@
 """Pictures of a run: functions that take axes and return axes, for notebooks and papers.
 
-    import matplotlib.pyplot as plt
-    from glasses import plot
+``from glasses import plot``, then
 
     plot.convergence(result)                          # on the current axes
     plot.forecast(optimizer.forecast(), ax=axes[1])

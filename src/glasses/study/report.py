@@ -37,7 +37,7 @@ _STATES = ("complete", "failed", "retried", "running", "waiting", "lost", "withd
 def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     """State, best, recommended and plan of a study."""
     file, trials = stored.file, stored.trials()
-    replaced = superseded(trials)
+    replaced = superseded(trials) - {number for trial in trials for number in trial.system_attrs.get(BROKEN, [])}
     states = ["retried" if state_of(trial) == "failed" and trial.number in replaced else state_of(trial) for trial in trials]
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.value is not None]
     best = stored.best()
