@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from glasses.study.file_command import add_file_command
 
 
 def add_page_commands(commands: Any) -> None:
     """Add them to the parser of the command line."""
-
-    def add(name: str, words: str, examples: str, action: Any) -> argparse.ArgumentParser:
-        parser = commands.add_parser(
-            name,
-            help=words,
-            description=f"{words[0].upper()}{words[1:]}.",
-            epilog=f"examples:\n{examples}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        file = parser.add_argument("file", type=Path, help="the study file")
-        file.complete = {"bash": "_shtab_compgen_files", "zsh": "_files -g '*.toml'", "tcsh": "f"}
-        parser.set_defaults(action=action)
-        return parser
+    add = partial(add_file_command, commands)
 
     serve = add(
         "serve",

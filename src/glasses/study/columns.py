@@ -76,9 +76,8 @@ class Columns:
 
     def _unit_of(self, meaning: str) -> str | None:
         if meaning == "value":
-            return getattr(self.file, "unit", None)
-        units: dict[str, str] = getattr(self.file, "units", {})
-        return units.get(meaning)
+            return self.file.unit
+        return self.file.units.get(meaning)
 
 
 def _plain(unit: str) -> str:

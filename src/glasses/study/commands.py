@@ -4,38 +4,24 @@ called. Those that change what is stored are in ``second_thoughts``."""
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glasses.study.file_command import add_file_command
 from glasses.study.second_thoughts import add_second_thoughts, add_table_options, pairs, preview_of
 
 if TYPE_CHECKING:
     from glasses.study.stored import StoredStudy
 
-_NEGATIVE = re.compile(r"^-(\d|\.\d|inf|nan)")  # -1e-3 is a value and not an option
-
 
 def add_study_commands(commands: Any) -> None:
     """Add them to the parser of the command line."""
-
-    def add(name: str, words: str, examples: str, action: Any) -> argparse.ArgumentParser:
-        parser = commands.add_parser(
-            name,
-            help=words,
-            description=f"{words[0].upper()}{words[1:]}.",
-            epilog=f"examples:\n{examples}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        file = parser.add_argument("file", type=Path, help="the study file")
-        file.complete = {"bash": "_shtab_compgen_files", "zsh": "_files -g '*.toml'", "tcsh": "f"}  # type: ignore[attr-defined]
-        parser.set_defaults(action=action)
-        parser._negative_number_matcher = _NEGATIVE
-        return parser
+    add = partial(add_file_command, commands)
 
     new = add(
         "new",
