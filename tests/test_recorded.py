@@ -74,6 +74,11 @@ RUNS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def programs_as_users_run_them(monkeypatch):
+    monkeypatch.delenv("GLASSES_OPTIMIZATION_LEVEL", raising=False)
+
+
 def test_every_recorded_run_is_played():
     assert len(RUNS) >= 20
     assert RUNS.keys() == RECORDED.keys()

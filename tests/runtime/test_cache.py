@@ -99,7 +99,7 @@ def test_an_unusable_folder_is_no_failure(tmp_path):
 
 
 def test_what_was_not_used_for_longest_is_deleted(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "LARGEST", 4000)
+    monkeypatch.setenv("GLASSES_CACHE_MB", "0.004")
     for k in range(6):
         cache.write(tmp_path / f"program{k}", bytes(500))
         os.utime(tmp_path / f"program{k}", (k, k))
@@ -111,3 +111,9 @@ def test_what_was_not_used_for_longest_is_deleted(tmp_path, monkeypatch):
     cache.write(tmp_path / "last", bytes(2000))
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"program0", "last", fresh.name}
+
+
+def test_a_size_that_is_no_number_is_the_usual_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("GLASSES_CACHE_MB", "plenty")
+    cache.write(tmp_path / "program", b"payload")
+    assert cache.read(tmp_path / "program") == b"payload"

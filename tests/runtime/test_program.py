@@ -209,6 +209,7 @@ class Lowered:
 
 def test_an_option_that_xla_does_not_know_is_left_out_from_then_on(monkeypatch):
     monkeypatch.setattr(module, "_UNKNOWN", set())
+    monkeypatch.delenv("GLASSES_OPTIMIZATION_LEVEL", raising=False)
     new = Lowered("xla_cpu_use_fusion_emitters")
     for tried in (2, 1):
         new.tried = 0
@@ -217,6 +218,23 @@ def test_an_option_that_xla_does_not_know_is_left_out_from_then_on(monkeypatch):
     assert new.options == {name: value for name, value in module._ON_CPU.items() if name != new.unknown}
     with pytest.raises(jax.errors.JaxRuntimeError, match="out of memory"):
         module._compiled(Lowered("all"), jax.devices("cpu")[0], False)
+
+
+def test_the_level_of_tests_is_another_program(tmp_path, monkeypatch):
+    """In memory and on disk: whoever turns it on or off never gets the other's."""
+    monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path))
+    forget_programs()
+    for level in ("0", None):
+        if level is None:
+            monkeypatch.delenv("GLASSES_OPTIMIZATION_LEVEL")
+        else:
+            monkeypatch.setenv("GLASSES_OPTIMIZATION_LEVEL", level)
+        program(_twice)(np.ones(3))
+        program(_twice)(np.ones(3))
+    assert len(list(tmp_path.iterdir())) == 2
+    cpu = jax.devices("cpu")[0]
+    assert module._options(cpu, False)["xla_backend_optimization_level"] == 3
+    assert module._options(cpu, True)["xla_backend_optimization_level"] == 1
 
 
 MANY_DEVICES = """
@@ -275,7 +293,7 @@ def test_a_process_keeps_a_bounded_number_of_executables(monkeypatch):
     twice = program(_twice)
     for size in (1, 2, 3, 1, 4):
         np.testing.assert_array_equal(twice(np.ones(size)), 2 * np.ones(size))
-    kept = [key[1][-1][0][0] for key in module._KNOWN]
+    kept = [key[1][-2][0][0] for key in module._KNOWN]
     assert kept == [(3,), (1,), (4,)]
     np.testing.assert_array_equal(twice(np.ones(2)), [2.0, 2.0])
     assert sum(programs_in_memory().values()) == 3

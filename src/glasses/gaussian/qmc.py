@@ -71,7 +71,25 @@ def mixture_terms(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, 
     g = jnp.maximum(scale[None, :, None] * (z[None, :, None] - draws), 0.0)
     own = (sd[:, None] * q)[:, None]  # g_j itself, free of rounding, keeps every sum positive
     g = jnp.where(jnp.eye(n, dtype=bool)[:, :, None], own, g)
-    return log_ei, jnp.max(g, axis=1) / jnp.sum(g, axis=1)
+    return log_ei, _largest(g) / jnp.sum(g, axis=1)
+
+
+@jax.custom_jvp
+def _largest(g: jax.Array) -> jax.Array:
+    """The maximum over the second axis.
+
+    JAX's own derivative looks for the entries that equal the maximum. A compiler may compute them anew there, rounded otherwise:
+    none is equal, and the derivative is 0 / 0. So the index is kept; of several equal entries the first has the derivative.
+    """
+    return jnp.max(g, axis=1)
+
+
+@_largest.defjvp
+def _largest_and_derivative(at: tuple[jax.Array], along: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (g,), (slope,) = at, along
+    first = jnp.argmax(g, axis=1)
+    chosen = first[:, None] == jnp.arange(g.shape[1])[:, None]
+    return _largest(g), jnp.sum(jnp.where(chosen, slope, 0.0), axis=1)
 
 
 def correlations(S: jax.Array, valid: jax.Array, least: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

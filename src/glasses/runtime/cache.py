@@ -6,7 +6,7 @@ Nothing here ever fails: a file that cannot be read is made again, one that cann
 Loading a program runs what its file holds, so a file is read only if no other user can have written it: a plain file (a link,
 a pipe or a device is refused) of this user's, in a folder of this user's, neither of which others may write. Each file begins
 with a digest of the rest; one that was cut or damaged is not used. A file is written under a temporary name and then renamed.
-When the folder has grown beyond ``LARGEST`` bytes, the files that were not used for longest are deleted.
+When the folder has grown beyond ``GLASSES_CACHE_MB`` megabytes (500), the files that were not used for longest are deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-LARGEST = 500_000_000  # bytes of one folder: more than a thousand programs
+LARGEST_MB = 500.0  # of one folder: about a thousand programs
 _MAGIC = b"glasses 1\n"
 _DIGEST = hashlib.sha256().digest_size
 _ABANDONED = 3600.0  # seconds: a temporary file this old belongs to a process that is gone
@@ -84,7 +84,7 @@ def write(path: Path, payload: bytes) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Delete what was not used for longest, down to three quarters of ``LARGEST``, and what was never finished."""
+    """Delete what was not used for longest, down to three quarters of what may be kept, and what was never finished."""
     found = []
     for entry in os.scandir(folder):
         with suppress(OSError):  # another process may be pruning too
@@ -95,14 +95,23 @@ def _prune(folder: Path) -> None:
             elif stat.S_ISREG(facts.st_mode):
                 found.append((facts.st_mtime, facts.st_size, entry.path))
     total = sum(size for _, size, _ in found)
-    if total <= LARGEST:
+    largest = _largest()
+    if total <= largest:
         return
     for _, size, path in sorted(found):
-        if total <= 0.75 * LARGEST:
+        if total <= 0.75 * largest:
             return
         with suppress(OSError):
             os.unlink(path)
             total -= size
+
+
+def _largest() -> float:
+    """Bytes that the folder may hold."""
+    try:
+        return 1e6 * float(os.environ.get("GLASSES_CACHE_MB", LARGEST_MB))
+    except ValueError:  # nothing here ever fails
+        return 1e6 * LARGEST_MB
 
 
 def _is_private(folder: Path) -> bool:

@@ -14,7 +14,8 @@ traced program.
 Compiler options. On a CPU matrix products use one thread: with several the rounding depends on how the work is divided, and
 the same run in another process could end elsewhere. The fusion emitters double the time to compile these programs and do not
 speed them up. The level of optimisation is fixed because a flag of JAX can lower it; ``@quickly_compiled`` programs run for
-milliseconds and are compiled at level 1, a fifth faster.
+milliseconds and are compiled at level 1, a fifth faster. ``GLASSES_OPTIMIZATION_LEVEL=0`` is for tests: compiling takes a third
+of the time, running three times as long, and last bits may differ.
 
 A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long run
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
@@ -56,6 +57,7 @@ KEPT = 64  # executables in memory: each holds some 350 memory mappings, of whic
 _LEVEL = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": True}
 _QUICK = {"xla_backend_optimization_level": 1}
 _ON_CPU = {**_LEVEL, "xla_cpu_multi_thread_eigen": False, "xla_cpu_use_fusion_emitters": False}
+_IN_TESTS = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
 _UNKNOWN: set[str] = set()  # options that this version of XLA was seen not to have
 
 _KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently used first
@@ -78,7 +80,7 @@ class Program:
             leaves, tree = jax.tree.flatten(arrays)
             leaves = [_placed(leaf, where) for leaf in leaves]
             shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-            key = (self.name, (self, tuple(static.items()), where, tree, shapes))
+            key = (self.name, (self, tuple(static.items()), where, tree, shapes, _is_unoptimized()))
             arrays = jax.tree.unflatten(tree, leaves)
             AHEAD.check()
             executable = _recall(key)
@@ -106,7 +108,7 @@ class Program:
             lowered = jax.jit(bound).lower(*arrays)
             identity = lowered.as_text()
         shapes = str(jax.tree.map(lambda a: (a.shape, str(a.dtype)), arrays))
-        whole = "\n".join([_surroundings(where), self.name, shapes, identity])
+        whole = "\n".join([_surroundings(where), repr(_options(where, self.quick)), self.name, shapes, identity])
         path = folder / f"{self.name}-{hashlib.sha256(whole.encode()).hexdigest()[:32]}"
         found = _load(path, where)
         if found is not None:
@@ -177,9 +179,20 @@ def _remember(key: tuple[str, Any], executable: Any) -> Any:
     return executable
 
 
+def _is_unoptimized() -> bool:
+    return os.environ.get("GLASSES_OPTIMIZATION_LEVEL") == "0"
+
+
+def _options(where: Any, quick: bool) -> dict[str, Any]:
+    """The compiler's options for a program on this device."""
+    on_cpu = where.platform == "cpu"
+    options = (_ON_CPU if on_cpu else _LEVEL) | (_QUICK if quick else {})
+    return options | _IN_TESTS if on_cpu and _is_unoptimized() else options
+
+
 def _compiled(lowered: Any, where: Any, quick: bool) -> Any:
     """Compiled with our options; those that this version of XLA does not know are left out."""
-    wanted = (_ON_CPU if where.platform == "cpu" else _LEVEL) | (_QUICK if quick else {})
+    wanted = _options(where, quick)
     while True:
         options = {name: value for name, value in wanted.items() if name not in _UNKNOWN}
         try:
@@ -223,7 +236,7 @@ def _surroundings(where: Any) -> str:
         flags = next((line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
     versions = [f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy", "scipy")]
     machine = [platform.system(), platform.machine(), where.platform, where.device_kind, str(where.id), flags]
-    return "|".join([*versions, *machine, _options_of_xla(), repr(_ON_CPU), repr(_QUICK)])
+    return "|".join([*versions, *machine, _options_of_xla()])
 
 
 def _options_of_xla() -> str:
