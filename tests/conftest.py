@@ -18,6 +18,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from glasses.runtime import program
+
+program.KEPT = 150  # a process of tests meets more programs than a user's; Linux allows it some 180
 settings.register_profile(
     "glasses", deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

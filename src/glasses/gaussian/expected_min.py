@@ -33,6 +33,10 @@ class Expectation(Protocol):
     def log_gain(self, m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array) -> jax.Array: ...
 
 
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, MAX_VARIABLES)  # variables, of which some are padding
+_TOGETHER = 32  # problems of one call; the rest one by one
+
+
 class Status(IntEnum):
     """How a value was obtained."""
 
@@ -105,7 +109,7 @@ def expected_min(mean: Any, cov: Any, eta: Any, method: QMC | EP | None = None) 
     m, S, e = np.broadcast_to(m, (*batch, n)), np.broadcast_to(S, (*batch, n, n)), np.broadcast_to(e, batch)
     count = int(np.prod(batch, dtype=int))
     flat = (m.reshape(count, n), S.reshape(count, n, n), e.reshape(count))
-    found = [np.asarray(a) for a in _batch(*flat, method=method or QMC())]
+    found = _padded(*flat, method or QMC())
     if method is None and n <= 2:
         found = _with_closed_form(found, *flat)
     log_gain, masses, certificate, status, d_mean, d_cov, d_eta = found
@@ -128,11 +132,26 @@ def expected_min(mean: Any, cov: Any, eta: Any, method: QMC | EP | None = None) 
     )
 
 
+def _padded(m: np.ndarray, S: np.ndarray, eta: np.ndarray, method: QMC | EP) -> list[np.ndarray]:
+    """Every problem, in programs for a few sizes: the variables are filled up, the problems taken 32 at a time or alone."""
+    count, n = m.shape
+    size = next(size for size in _SIZES if size >= n)
+    valid = np.arange(size) < n
+    m, S = np.pad(m, [(0, 0), (0, size - n)]), np.pad(S, [(0, 0), (0, size - n), (0, size - n)])
+    parts, begin = [], 0
+    while begin < count or not parts:
+        some = _TOGETHER if count - begin >= _TOGETHER else min(1, count)
+        rows = slice(begin, begin + some)
+        parts.append([np.asarray(a) for a in _batch(m[rows], S[rows], eta[rows], valid, method=method)])
+        begin += some
+    log_gain, masses, certificate, status, d_m, d_S, d_eta = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return [log_gain, masses[:, : n + 1], certificate, status, d_m[:, :n], d_S[:, :n, :n], d_eta]
+
+
 @program
-def _batch(m: jax.Array, S: jax.Array, eta: jax.Array, *, method: QMC | EP) -> tuple[jax.Array, ...]:
+def _batch(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, *, method: QMC | EP) -> tuple[jax.Array, ...]:
     """log gain, masses, certificate, status and derivatives of every problem, one after the other: memory does not grow
     with the batch."""
-    valid = jnp.ones(m.shape[-1], bool)
 
     def one(problem: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         m, S, eta = problem
