@@ -12,14 +12,13 @@ c fails in the second.
 
 Each run is played again: the optimiser is told what was told then, and must ask for what was asked then. Told are the recorded
 points and not the new ones, so that the rounding of another processor does not add up; a millionth of each side is allowed for.
-Recorded with JAX 0.10: under 0.11 DIRECT in the paper's algorithm was seen to divide other cells and to end elsewhere, where
-the loss is 2 % higher; there the losses of both points are compared.
+DIRECT in the paper's algorithm divides other cells when the last digits of a loss change: under JAX 0.11, and on processors
+with other instructions, it was seen to end elsewhere, where the loss is 2 % higher; then the losses of both points are compared.
 """
 
 import json
 import math
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,6 @@ from glasses.lookahead import LowerConfidenceBound, Marginalized, ProbabilityOfI
 from glasses.surrogate import Known, Matern52, Standardize
 
 MODEL = GaussianProcess(kernel=Matern52(), outputs=Standardize())
-ELSEWHERE = not version("jax").startswith("0.10.")
 PLANNER = TwoStage(steps=None)
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text())
 SQUARE = [(0.0, 1.0), (0.0, 1.0)]
@@ -74,7 +72,7 @@ RUNS = {
 }
 
 
-OPTIMIZED = ("two-stage", "failing, pending, open loop", "mixed, failing, expected loss", "the paper's algorithm")
+OPTIMIZED = ("two-stage", "failing, pending, open loop", "expected loss")
 
 
 def test_every_recorded_run_is_played():
@@ -101,7 +99,7 @@ def test_a_recorded_run_is_reproduced(name, monkeypatch):
             continue
         asked = optimizer.ask()
         unit, expected = (optimizer.space.to_unit(optimizer.space.read(x)[0]) for x in (asked, point))
-        if ELSEWHERE and name == "the paper's algorithm" and not np.allclose(unit, expected, atol=1e-6):
+        if name == "the paper's algorithm" and not np.allclose(unit, expected, atol=1e-6):
             under_way = optimizer._ledger.pending.pop()
             losses = optimizer.loss_at([asked, point])
             assert losses[0] == pytest.approx(losses[1], rel=0.05)

@@ -92,7 +92,7 @@ def test_perfectly_correlated_variables_are_one_variable(n):
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 20, 50])
 def test_gp_posteriors_against_a_large_reference(kind, n):
     """[eq:mixture]: the default is never worse than 2 %; [eq:ep], [eq:symmetry]: nor is EP where it trusts itself."""
-    problems = [gp_problem(n, kind, seed) for seed in range(4)]
+    problems = [gp_problem(n, kind, seed) for seed in range(4 if n < 50 else 2)]
     m, S, eta = (np.array(part) for part in zip(*problems, strict=True))
     default = expected_min(m, S, eta)
     ep = expected_min(m, S, eta, method=EP(fallback=None))
@@ -234,13 +234,13 @@ def compiled(method):
 
 
 @pytest.mark.slow
-@given(seed=st.integers(0, 10**6), n=st.sampled_from([2, 3]), extra=st.just(3))
-def test_padding_is_invisible(seed, n, extra):
+@given(seed=st.integers(0, 10**6), n=st.sampled_from([2, 3]))
+def test_padding_is_invisible(seed, n):
     m, S, eta = random_problem(seed, n)
-    M, C = np.full(n + extra, 3.3), np.full((n + extra, n + extra), 7.7)
+    M, C = np.full(5, 3.3), np.full((5, 5), 7.7)
     M[:n], C[:n, :n] = m, S
-    valid = np.arange(n + extra) < n
-    for method in (QMC(), EP(), EP(fallback=None)):
+    valid = np.arange(5) < n
+    for method in (QMC(), EP(fallback=None)):
         plain = compiled(method)(m, S, eta, np.ones(n, bool))
         padded = compiled(method)(M, C, eta, valid)
         assert float(padded) == pytest.approx(float(plain), rel=1e-9, abs=1e-9)

@@ -108,16 +108,16 @@ def decided(seed, race):
     model = GaussianProcess()
     post = model.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
     problem = Problem(post=post, fitted=post, pending=np.zeros((0, 2)), remaining=6)
-    return MultiStart(screened=24).decide(Rollout(race=race), model.kernel, problem, np.random.default_rng(1))
+    return MultiStart(screened=12).decide(Rollout(race=race), model.kernel, problem, np.random.default_rng(1))
 
 
 @pytest.mark.slow
 def test_racing_picks_what_valuing_everything_picks():
-    """[eq:race]: the very candidate that all 256 futures for all 24 candidates choose in at least half of the cases (many
+    """[eq:race]: the very candidate that all 256 futures for all 12 candidates choose in at least half of the cases (many
     candidates are next to equal), and never one that is worth 1 % less. A race that begins with 16 futures does worse."""
-    raced, exhaustive = ([decided(seed, race) for seed in range(12)] for race in (Rollout().race, (256,)))
+    raced, exhaustive = ([decided(seed, race) for seed in range(8)] for race in (Rollout().race, (256,)))
     same = [np.array_equal(a.x, b.x) for a, b in zip(raced, exhaustive, strict=True)]
-    assert sum(same) >= 6
+    assert sum(same) >= 4
     assert min(a.value - b.value for a, b in zip(raced, exhaustive, strict=True)) > np.log(0.99)
 
 

@@ -8,12 +8,15 @@ from glasses.optuna.sampler import GlassesSampler
 from glasses.search import MultiStart
 
 
+SMALL = MultiStart(candidates=64, screened=8, polished=2)
+
+
 class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):
     """The default planner."""
 
     @pytest.fixture
     def sampler(self):
-        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=MultiStart(candidates=64, screened=8, polished=2))
+        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=SMALL)
 
 
 class TestExpectedLoss(RelativeSamplerTestCase, SingleOnlySamplerTestCase):
@@ -21,4 +24,4 @@ class TestExpectedLoss(RelativeSamplerTestCase, SingleOnlySamplerTestCase):
 
     @pytest.fixture
     def sampler(self):
-        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, loss=ExpectedLoss())
+        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=SMALL, loss=ExpectedLoss())
