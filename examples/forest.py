@@ -1,13 +1,13 @@
 """Tune a scikit-learn model with mixed parameters through Optuna: sixteen trials, each planned for all that are left."""
 
 import optuna
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import cross_val_score
 
 from glasses.optuna.sampler import GlassesSampler
 
-X, y = load_wine(return_X_y=True)
+X, y = load_iris(return_X_y=True)
 
 
 def accuracy(trial):
@@ -16,9 +16,9 @@ def accuracy(trial):
     leaf = trial.suggest_int("leaf", 1, 32, log=True)
     if model == "forest":
         features = trial.suggest_float("features", 0.1, 1.0)  # conditional: sampled independently
-        classifier = RandomForestClassifier(25, max_depth=depth, min_samples_leaf=leaf, max_features=features, random_state=0)
+        classifier = RandomForestClassifier(10, max_depth=depth, min_samples_leaf=leaf, max_features=features, random_state=0)
     else:
-        classifier = HistGradientBoostingClassifier(max_iter=20, max_depth=depth, min_samples_leaf=leaf, random_state=0)
+        classifier = HistGradientBoostingClassifier(max_iter=10, max_depth=depth, min_samples_leaf=leaf, random_state=0)
     return cross_val_score(classifier, X, y, cv=3).mean()
 
 

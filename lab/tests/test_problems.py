@@ -14,9 +14,9 @@ SHIFTED = [f"{name}-shifted" for name in ("Dropwave", "Powers", "Ackley-2", "Ack
 DRAWS = ["GP-SE-1-0.05", "GP-SE-2-0.1", "GP-M52-2-0.3", "GP-SE-4-0.5"]
 
 
-def lowest_found(problem, starts=30):
+def lowest_found(problem, starts=12):
     """A search for something lower: a cover, its best places polished, and the neighbourhood of the known minimisers."""
-    cover = problem.from_unit(qmc.Sobol(problem.d, rng=np.random.default_rng(3)).random_base2(11))
+    cover = problem.from_unit(qmc.Sobol(problem.d, rng=np.random.default_rng(3)).random_base2(10))
     values = [problem.true(x) for x in cover]
     near = problem.from_unit(
         np.clip(_unit(problem, problem.minimizers[0]) + 1e-3 * np.random.default_rng(1).standard_normal((200, problem.d)), 0, 1)

@@ -23,7 +23,9 @@ print(json.dumps([x.tolist() for x in result.x_iters]))
 
 def suggestions(seed, budget):
     folder = __file__.rsplit("/", 2)[0]
-    done = subprocess.run([sys.executable, "-c", CODE, folder, str(seed), str(budget)], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, folder, str(seed), str(budget)], check=True, capture_output=True, text=True
+    )
     return json.loads(done.stdout)
 
 

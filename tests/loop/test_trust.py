@@ -73,7 +73,8 @@ def test_a_model_that_was_right_is_trusted_more_than_one_that_was_wrong():
 
 
 def test_all_is_believed_where_the_model_is_exact_or_costs_are_planned():
-    exact = played(smooth, 6, model=GaussianProcess(fit=Known(0.3), noise=0.0), noise=None)
+    exact = played(smooth, 6, model=GaussianProcess(fit=Known(0.3), noise=0.0), noise=None, loss=ExpectedLoss())
+    exact.loss = TwoStage()
     assert exact._planner._trust() is None
     assert horizon(exact.loss, exact.remaining, exact._planner._trust()) == 34
     dear = Optimizer([(0.0, 1.0)], budget=9.0, cost=lambda x: 1.0 + float(x[0]), seed=0)

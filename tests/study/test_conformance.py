@@ -7,8 +7,13 @@ from glasses import ExpectedLoss
 from glasses.optuna.sampler import GlassesSampler
 from glasses.search import MultiStart
 
-
 SMALL = MultiStart(candidates=64, screened=8, polished=2)
+
+
+@pytest.fixture(autouse=True)
+def programs_as_users_run_them(monkeypatch):
+    """Hundreds of decisions by the same programs: what an optimised one saves is more than compiling it takes."""
+    monkeypatch.delenv("GLASSES_OPTIMIZATION_LEVEL", raising=False)
 
 
 class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):

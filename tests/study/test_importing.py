@@ -300,7 +300,7 @@ EVALUATIONS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(EVALUATIONS)
 @example(
     [(20.0, 1, "warm", 1.0, None, {"a": None, "b": ""}, "inside"), (20.0, 1, "warm", 1.0, None, {"b": 1, "a": ""}, "late")]

@@ -1,6 +1,5 @@
 """Objectives: what is understood of them, and that a value can never become a command."""
 
-import json
 import math
 import subprocess
 import sys
@@ -10,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glasses.study.file import read_study
 from glasses.study.objective import Command, PythonFunction, fill, placeholders, understood
+from glasses.study.report import rows_of
+from glasses.study.stored import StoredStudy
 
 PRINT = "import sys; print('some talk'); print(sys.argv[1])"
 
@@ -143,14 +145,16 @@ def test_a_child_that_comes_back_from_the_objective_stores_nothing(tmp_path, chi
     (tmp_path / "forking.py").write_text(FORKING.replace("{child}", child))
     path = tmp_path / "study.toml"
     path.write_text("budget = 3\nn_initial = 3\n[objective]\npython = 'forking:measure'\n[parameters]\nx = [0.0, 1.0]")
-    glasses = [sys.executable, "-m", "glasses"]
-    done = subprocess.run([*glasses, "run", path], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "glasses", "run", path], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.count("begun status") == 3
     assert done.stdout.count("begun") == 3
     assert done.stdout.count(f"status {status}\n") == 3
     assert done.stdout.count("Done: 3 of 3 evaluations.") == 1
     assert done.stderr.count("Traceback") == (3 if "Error" in complaint or "Interrupt" in complaint else 0)
     assert done.stderr.count(complaint or "Traceback") == (3 if complaint else 0)
-    rows = subprocess.run([*glasses, "export", path, "--format", "json"], capture_output=True, text=True, check=True).stdout
-    assert [row["value"] for row in json.loads(rows)] == [row["x"] for row in json.loads(rows)]
-    assert len(json.loads(rows)) == 3
+    with StoredStudy(read_study(path)) as stored:
+        rows = rows_of(stored)
+    assert [row["value"] for row in rows] == [row["x"] for row in rows]
+    assert len(rows) == 3

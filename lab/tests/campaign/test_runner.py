@@ -104,32 +104,32 @@ def test_every_method_starts_from_the_same_evaluations():
 
 
 def test_resuming_after_sigkill_gives_the_same_file(tmp_path, suite_file):
-    suite = suite_file(MANY.format(seeds=150))
+    suite = suite_file(MANY.format(seeds=60))
     whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     process = subprocess.Popen(command(suite, killed, "--jobs", "2"), start_new_session=True, stdout=subprocess.PIPE)
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (killed.exists() and killed.read_bytes().count(b"\n") >= 40):
+    while time.monotonic() < deadline and not (killed.exists() and killed.read_bytes().count(b"\n") >= 20):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     done = len(killed.read_text().splitlines())
-    assert 40 <= done < 600
+    assert 20 <= done < 240
     subprocess.run(command(suite, killed, "--jobs", "2"), check=True, capture_output=True)
     subprocess.run(command(suite, whole, "--jobs", "1"), check=True, capture_output=True)
     assert content(killed) == content(whole)
-    assert len(content(whole)) == 600
+    assert len(content(whole)) == 240
     again = subprocess.run(command(suite, killed), check=True, capture_output=True, text=True)
     assert "to do" not in again.stdout
 
 
 def test_two_campaigns_on_one_file_share_the_work(tmp_path, suite_file):
-    suite, results = suite_file(MANY.format(seeds=120)), tmp_path / "results.jsonl"
+    suite, results = suite_file(MANY.format(seeds=50)), tmp_path / "results.jsonl"
     both = [subprocess.Popen(command(suite, results, "--jobs", "2"), stdout=subprocess.PIPE) for _ in range(2)]
     for process in both:
         process.communicate()
         assert process.returncode == 0
     keys = [json.loads(line)["key"] for line in results.read_text().splitlines()]
-    assert len(keys) == len(set(keys)) == 480
+    assert len(keys) == len(set(keys)) == 200
 
 
 class Stumbles:
@@ -176,7 +176,7 @@ def test_a_missing_library_is_no_result_of_the_method(tmp_path, suite_file, monk
 
 
 def test_a_run_that_kills_its_process_is_recorded_and_the_others_finish(tmp_path, suite_file):
-    suite = read_suite(suite_file(MANY.format(seeds=6)))
+    suite = read_suite(suite_file(MANY.format(seeds=4)))
 
     def work(task):
         if task.key.startswith("Branin | sobol | 3"):
@@ -185,7 +185,7 @@ def test_a_run_that_kills_its_process_is_recorded_and_the_others_finish(tmp_path
 
     said = []
     records = run_suite(suite, tmp_path / "r.jsonl", jobs=2, say=said.append, work=work)
-    assert len(records) == 24
+    assert len(records) == 16
     (dead,) = [record for record in records if record["error"]]
     assert dead["key"].startswith("Branin | sobol | 3")
     assert dead["error"] == "the process died during this run, twice"

@@ -23,11 +23,11 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def surfaces():
-    return loss_surfaces(resolution=16)
+    return loss_surfaces(resolution=12)
 
 
 def test_the_loss_falls_and_flattens(surfaces):
-    assert surfaces.losses.shape == (6, 16, 16)
+    assert surfaces.losses.shape == (6, 12, 12)
     assert np.all(np.diff(surfaces.lowest) < 0)
     assert np.all(np.diff(surfaces.spread) < 0)
     assert np.all(surfaces.losses <= surfaces.best + 1e-9)
@@ -127,14 +127,14 @@ def test_the_pictures_are_written(surfaces, steps, tmp_path):
 
 def test_the_open_loop_hardly_knows_which_point_comes_first():
     """[eq:firm]: a set has no order, so the points of an open-loop plan are nearly the same as first points."""
-    open_loop, two_stage = order_matters(Glasses(), draws=4), order_matters(TwoStage(), draws=4)
+    open_loop, two_stage = order_matters(Glasses(), draws=2), order_matters(TwoStage(), draws=2)
     assert 0 < open_loop.firmness < two_stage.firmness < 1
     assert 0 <= open_loop.better_ei <= LEFT - 1
 
 
 def test_planners_against_the_optimum(tmp_path):
     """[eq:attained]: no planner attains more than the optimum, and each chooses better than chance."""
-    data = planner_values(data_sets=3)
+    data = planner_values(data_sets=2)
     one = data.example
     optimum = one.values["optimum"]
     assert optimum.shape == (POINTS,)
@@ -148,7 +148,7 @@ def test_planners_against_the_optimum(tmp_path):
         assert data.attained[name].mean() > data.attained["any place"].mean()
     assert data.promised["EI"].mean() < data.promised["open loop"].mean() < data.promised["two-stage, fine"].mean() < 1
     assert [line.split("|")[1].strip() for line in table(data).splitlines()[2:]] == ["any place", *PLANNERS]
-    assert data.reaction.shape == (3, POINTS)
+    assert data.reaction.shape == (2, POINTS)
     assert data.reaction.mean() > 0
     assert f"at {np.mean(data.reaction < 0):.1%} of the places it is below" in remark(data)
     with drawn(tmp_path / "new" / "values.png") as picture:
