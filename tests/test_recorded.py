@@ -13,7 +13,8 @@ c fails in the second.
 Each run is played again: the optimiser is told what was told then, and must ask for what was asked then. Told are the recorded
 points and not the new ones, so that the rounding of another processor does not add up; a millionth of each side is allowed for.
 DIRECT in the paper's algorithm divides other cells when the last digits of a loss change: under JAX 0.11, and on processors
-with other instructions, it was seen to end elsewhere, where the loss is 2 % higher; then the losses of both points are compared.
+with other instructions, it was seen to end elsewhere, where the loss is 2 % higher; then the losses of both points are
+compared.
 """
 
 import json

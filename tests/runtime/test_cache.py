@@ -117,3 +117,41 @@ def test_a_size_that_is_no_number_is_the_usual_one(tmp_path, monkeypatch):
     monkeypatch.setenv("GLASSES_CACHE_MB", "plenty")
     cache.write(tmp_path / "program", b"payload")
     assert cache.read(tmp_path / "program") == b"payload"
+
+
+def waiting(path, said):
+    """A second one that wants to make the file; what it was told."""
+
+    def make():
+        with cache.alone(path) as waited:
+            said.append(waited)
+
+    thread = threading.Thread(target=make, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_who_makes_a_file_is_waited_for(tmp_path):
+    said = []
+    with cache.alone(tmp_path / "new" / "a") as waited:
+        second, other = waiting(tmp_path / "new" / "a", said), waiting(tmp_path / "new" / "b", other_said := [])
+        other.join(20)
+        assert other_said == [False]  # another file is another matter
+        second.join(0.1)
+        assert said == []
+    second.join(20)
+    assert (waited, said) == (False, [True])
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_nobody_waits_for_long_nor_where_nothing_can_be_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "_PATIENCE", 0.05)
+    with cache.alone(tmp_path / "a"):
+        waiting(tmp_path / "a", stopped := []).join(20)
+    assert stopped == [True]
+    with cache.alone(tmp_path / "a" / "b"), cache.alone(tmp_path / "a" / "b") as waited:
+        assert waited
+    (tmp_path / "file").write_text("")
+    with cache.alone(tmp_path / "file" / "a") as first, cache.alone(tmp_path / "file" / "a") as second:
+        assert not first
+        assert not second

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import warnings
 from dataclasses import dataclass
 
@@ -139,6 +140,24 @@ def test_the_disk_cache_spares_compiling(tmp_path, monkeypatch):
     second = Program(cube)(x)
     assert len(compiled) == 1
     np.testing.assert_array_equal(first, second)
+
+
+def test_workers_that_start_together_compile_a_program_once(tmp_path, monkeypatch):
+    compiled = counted(tmp_path, monkeypatch)
+    x, together = np.random.default_rng(0).random((4, 4)), threading.Barrier(4)
+
+    def work():
+        together.wait()
+        with jax.enable_x64(True):
+            Program(cube)(x)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(60)
+    assert len(compiled) == 1
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_cached_program_is_not_even_traced(tmp_path, monkeypatch):

@@ -79,7 +79,8 @@ def _largest(g: jax.Array) -> jax.Array:
     """The maximum over the second axis.
 
     JAX's own derivative looks for the entries that equal the maximum. A compiler may compute them anew there, rounded
-    otherwise: none is equal, and the derivative is 0 / 0. So the index is kept; of several equal entries the first has the derivative.
+    otherwise: none is equal, and the derivative is 0 / 0. So the index is kept; of several equal entries the first has the
+    derivative.
     """
     return jnp.max(g, axis=1)
 

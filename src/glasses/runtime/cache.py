@@ -6,6 +6,7 @@ Nothing here ever fails: a file that cannot be read is made again, one that cann
 Loading a program runs what its file holds, so a file is read only if no other user can have written it: a plain file (a link,
 a pipe or a device is refused) of this user's, in a folder of this user's, neither of which others may write. Each file begins
 with a digest of the rest; one that was cut or damaged is not used. A file is written under a temporary name and then renamed.
+While one process makes a file, others that need it wait for it (``alone``), for five seconds at most.
 When the folder has grown beyond ``GLASSES_CACHE_MB`` megabytes (500), the files that were not used for longest are deleted.
 """
 
@@ -17,15 +18,22 @@ import stat
 import tempfile
 import time
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: two processes may make the same file there
+    fcntl = None  # type: ignore[assignment]
 
 LARGEST_MB = 500.0  # of one folder: about a thousand programs
 _MAGIC = b"glasses 1\n"
 _DIGEST = hashlib.sha256().digest_size
 _ABANDONED = 3600.0  # seconds: a temporary file this old belongs to a process that is gone
 _TEMPORARY = ".writing-"
+_PATIENCE = 5.0  # seconds: whoever makes the file may have been stopped
 
 
 def cache_folder() -> Path | None:
@@ -81,6 +89,42 @@ def write(path: Path, payload: bytes) -> None:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink()
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[bool]:
+    """Hold what others wait for before they make this file too; whether it was necessary to wait.
+
+    The system lets go of it when this process ends, however it ends. Where there are no such locks, nobody waits.
+    """
+    waited = False
+    lock = path.with_name(f"{_TEMPORARY}{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not _is_private(path.parent):
+            raise PermissionError(path.parent)
+        file = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except OSError:
+        yield waited
+        return
+    try:
+        until = time.monotonic() + _PATIENCE
+        while fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waited = True
+                if time.monotonic() > until:
+                    break
+                time.sleep(0.02)
+            except OSError:  # a file system without locks
+                break
+        yield waited
+    finally:
+        os.close(file)
+        with suppress(OSError):
+            os.unlink(lock)
 
 
 def _prune(folder: Path) -> None:

@@ -48,7 +48,7 @@ from jaxlib import xla_client
 
 from glasses.runtime.ahead import AHEAD
 from glasses.runtime.blas import ONE_BLAS_THREAD
-from glasses.runtime.cache import cache_folder, read, write
+from glasses.runtime.cache import alone, cache_folder, read, write
 from glasses.runtime.device import device
 from glasses.runtime.settings import own_settings
 from glasses.runtime.sources import OWN, digest_of_class, digest_of_own_module, remember_loaded
@@ -113,9 +113,12 @@ class Program:
         found = _load(path, where)
         if found is not None:
             return found
-        compiled = _compiled(lowered or jax.jit(bound).lower(*arrays), where, self.quick)
-        _store(path, compiled)
-        return compiled
+        with alone(path) as waited:  # workers that start together need the same programs
+            found = _load(path, where) if waited else None
+            if found is None:
+                found = _compiled(lowered or jax.jit(bound).lower(*arrays), where, self.quick)
+                _store(path, found)
+            return found
 
 
 def _placed(leaf: Any, where: Any) -> Any:
