@@ -20,11 +20,11 @@ run: setup
 
 # Everything; ends with the ten slowest tests. One process more than two cores: some tests wait for others.
 test: check
-	$(BIN)/python -m pytest -n 3 --durations=10
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=10
 
 # The fast lane: numerics, the loop and one whole study.
 quick: setup
-	$(BIN)/python -m pytest -n 2 -m "not slow and not study" --durations=10 tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not study" --durations=10 tests
 
 # The same tests with the newest versions that the package allows, JAX 0.11 among them (Python 3.12 or newer): nothing is pinned.
 NEWEST := .venv-newest
@@ -33,7 +33,7 @@ test-newest:
 	$(NEWEST)/bin/python scripts/requirements.py > $(NEWEST)/requirements.in
 	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(NEWEST)/requirements.in
 	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
-	$(NEWEST)/bin/python -m pytest -n 3 --durations=10
+	$(NEWEST)/bin/python -m pytest -n 3 --dist worksteal --durations=10
 
 check: setup
 	$(BIN)/ruff format --check .
