@@ -140,8 +140,7 @@ def sloped(loss, kernel):
     def value(x, candidates, steps, left):
         return loss.acquisition_value(candidates, query_point(kernel, candidates, x), steps, left)
 
-    level = {"xla_backend_optimization_level": 1}  # at 0, which no program has, XLA makes NaN of gradients of QMC
-    return jax.jit(predict), jax.jit(value), jax.jit(jax.grad(value), compiler_options=level)
+    return jax.jit(predict), jax.jit(value), jax.jit(jax.grad(value))
 
 
 @pytest.mark.slow

@@ -29,8 +29,8 @@ def test_the_paper_preset_runs_to_the_letter():
         calls.append(x)
         return hills(x)
 
-    result = minimize(objective, BOX, budget=12, n_initial=5, seed=0, preset=PAPER)
-    assert len(calls) == 12
+    result = minimize(objective, BOX, budget=10, n_initial=5, seed=0, preset=PAPER)
+    assert len(calls) == 10
     assert result.fun - LOWEST < 0.3
 
 

@@ -45,7 +45,7 @@ def test_a_whole_run_compiles_a_handful_of_programs():
         "search.value._value": 1,
         "search.recommend._mean_and_slope": 1,
     }
-    minimize(hills, BOX, budget=30, seed=1)
+    minimize(hills, BOX, budget=12, seed=1)
     assert programs_in_memory() == programs
 
 

@@ -4,16 +4,11 @@ import pytest
 from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
 
 from glasses import ExpectedLoss
+from glasses.gaussian import QMC
 from glasses.optuna.sampler import GlassesSampler
 from glasses.search import MultiStart
 
 SMALL = MultiStart(candidates=64, screened=8, polished=2)
-
-
-@pytest.fixture(autouse=True)
-def programs_as_users_run_them(monkeypatch):
-    """Hundreds of decisions by the same programs: what an optimised one saves is more than compiling it takes."""
-    monkeypatch.delenv("GLASSES_OPTIMIZATION_LEVEL", raising=False)
 
 
 class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):
@@ -29,4 +24,4 @@ class TestExpectedLoss(RelativeSamplerTestCase, SingleOnlySamplerTestCase):
 
     @pytest.fixture
     def sampler(self):
-        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=SMALL, loss=ExpectedLoss())
+        return lambda: GlassesSampler(budget=10, seed=3, n_initial=2, search=SMALL, loss=ExpectedLoss(QMC(16)))

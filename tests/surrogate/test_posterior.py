@@ -67,13 +67,16 @@ def test_mean_and_covariance_match_scikit_learn(kernel, bias):
     np.testing.assert_allclose(sd**2, np.diag(exact_C), atol=1e-8)
 
 
+@jax.jit
+def predicted(data, A):
+    return joint(Matern52(), posterior(Matern52(), hyper(), *data), A)
+
+
 @pytest.mark.slow
-@given(n=st.sampled_from([1, 4, 9]), extra=st.sampled_from([1, 6]), seed=st.integers(0, 99))
-def test_padding_is_invisible(n, extra, seed):
+@given(n=st.sampled_from([1, 4, 9]), seed=st.integers(0, 99))
+def test_padding_is_invisible(n, seed):
     A = jnp.asarray(np.random.default_rng(1).random((4, 2)))
-    h = hyper()
-    plain = joint(Matern52(), posterior(Matern52(), h, *data(n, seed=seed)), A)
-    padded = joint(Matern52(), posterior(Matern52(), h, *data(n, rows=n + extra, seed=seed)), A)
+    plain, padded = predicted(data(n, seed=seed), A), predicted(data(n, rows=10, seed=seed), A)
     np.testing.assert_allclose(plain[0], padded[0], atol=1e-10)
     np.testing.assert_allclose(plain[1], padded[1], atol=1e-10)
 
