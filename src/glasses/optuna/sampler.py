@@ -194,9 +194,9 @@ class GlassesSampler(BaseSampler):
         return f"{reason} {optimizer._ledger.unspent:.6g} of {self.budget:g} are saved."
 
     def _suggest(self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, Any]:
-        return self._decided(self._told(study, trial, space))
+        return self._decided(self._told(study, trial, space), space)
 
-    def _decided(self, told: Told) -> dict[str, Any]:
+    def _decided(self, told: Told, space: dict[str, BaseDistribution]) -> dict[str, Any]:
         optimizer = self._made(told)
         try:
             return optimizer.ask()

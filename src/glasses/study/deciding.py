@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
-from optuna.trial import FrozenTrial
 
 import glasses
 from glasses.loop.ledger import ExhaustedError
@@ -64,13 +63,12 @@ class StudySampler(GlassesSampler):
         ends = (file.best_possible, file.stop)
         return State(digest_of(settings, ends, dict(distributions), tuple(told)), lambda: self._made(told))
 
-    def _suggest(self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, Any]:
-        told = self._told(study, trial, space)
+    def _decided(self, told: Told, space: dict[str, BaseDistribution]) -> dict[str, Any]:
         state = self._state(told, space)
         kept = state.recall(_SUGGESTION)
         if kept is not None and is_suggestion(kept, space):
             return external(kept, space)
-        params = self._decided(told)
+        params = super()._decided(told, space)
         state.keep(_SUGGESTION, internal(params, space))
         return params
 
