@@ -37,9 +37,9 @@ _STARTED = time.time()
 
 
 class State:
-    """A state of a study, by its digest; its optimiser is made when something is asked that was not asked before."""
+    """A state of a study, by its digest. Its optimiser is made when something is asked that was not asked before."""
 
-    def __init__(self, digest: str | None, make: Callable[[], Optimizer]) -> None:
+    def __init__(self, digest: str, make: Callable[[], Optimizer]) -> None:
         self.digest, self._make = digest, make
 
     @cached_property
@@ -57,21 +57,17 @@ class State:
 
     def recall(self, what: str) -> dict[str, Any] | None:
         """What was kept in this state."""
-        return None if self.digest is None else recall(what, self.digest)
+        return recall(what, self.digest)
 
     def keep(self, what: str, found: dict[str, Any]) -> None:
         """Keep it for this state."""
-        if self.digest is not None:
-            keep(what, self.digest, found)
+        keep(what, self.digest, found)
 
 
-def digest_of(*told: Any) -> str | None:
-    """A digest of values with a complete ``repr``, of this code and of the machine; None where nothing can be kept."""
-    code = _code()
-    if code is None or cache_folder() is None:
-        return None
+def digest_of(*told: Any) -> str:
+    """A digest of values with a complete ``repr``, of this code and of the machine."""
     flags = sorted(item for item in os.environ.items() if item[0].startswith(_FLAGS))
-    return hashlib.sha256(code + repr((_accelerators(), flags, *told)).encode()).hexdigest()[:32]
+    return hashlib.sha256(_code() + repr((_accelerators(), flags, *told)).encode()).hexdigest()[:32]
 
 
 def recall(what: str, digest: str) -> dict[str, Any] | None:
@@ -98,12 +94,12 @@ def _path(what: str, digest: str) -> Path | None:
 
 
 @cache
-def _code() -> bytes | None:
-    """This code and the machine; None where the files may be others than those that this process has loaded."""
+def _code() -> bytes:
+    """A digest of this code and the machine; of this process alone where its files may be others than those that it loaded."""
     digest = hashlib.sha256("|".join(machine()).encode())
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         if path.stat().st_mtime >= _STARTED:
-            return None
+            return os.urandom(32)
         digest.update(path.read_bytes())
     return digest.digest()
 
