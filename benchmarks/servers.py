@@ -163,15 +163,23 @@ def study(repeats=7):
         with StoredStudy(read_study(small)) as stored:
             for (a, b), value in zip(*data(30, 2, 0), strict=True):
                 stored.add({"x": float(a), "y": float(b)}, Evaluation(float(value)))
-        commands = {name: [] for name in ("ask", "tell", "show", "show, something told since", "forecast", "help")}
-        for k in range(6):
-            times = {name: shell(name, small) for name in ("ask", "forecast")}
-            times["tell"] = shell("tell", small, 0.5 + 0.1 * k)
-            times["show, something told since"] = shell("show", small)
-            times["show"] = shell("show", small)
-            times["help"] = shell("--help")
-            for name, seconds in times.items():
-                commands[name] += [seconds] if k else []  # the first one compiles
+        commands = {}
+        for k in range(8):
+            value = 0.5 + 0.1 * k
+            steps = {  # what is asked first in a state of the study, and what was computed in it before
+                "ask": ("ask", small),
+                "forecast": ("forecast", small),
+                "forecast, nothing told since the last": ("forecast", small),
+                "tell": ("tell", small, value),
+                "show, something told since": ("show", small),
+                "show": ("show", small),
+                "ask, after show": ("ask", small),
+                "help": ("--help",),
+            }
+            for name, arguments in steps.items():
+                seconds = shell(*arguments)
+                commands.setdefault(name, []).extend([seconds] if k else [])  # the first one compiles
+            shell("tell", small, value + 0.05)
         large = {"show, 1,000 trials, something told": [], "show, 1,000 trials, unchanged": []}
         shell("show", path)
         for k in range(3):

@@ -1,6 +1,8 @@
 """The command line as a person uses it."""
 
 import argparse
+import atexit
+import gc
 import subprocess
 import sys
 from importlib.metadata import version
@@ -8,6 +10,7 @@ from importlib.metadata import version
 import pytest
 
 from glasses.cli import main, run_command
+from glasses.runtime.ahead import AHEAD
 
 
 def ending(error):
@@ -73,3 +76,24 @@ def test_the_version_and_help_by_name(capsys):
         main(["help", "fly"])
     assert stop.value.code == 2
     assert "invalid choice: 'fly'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def collector(monkeypatch):
+    """What the collector of garbage is set to, back as it was afterwards."""
+    before, registered = gc.get_threshold(), []
+    monkeypatch.setattr(atexit, "register", registered.append)
+    monkeypatch.setattr(AHEAD, "enabled", AHEAD.enabled)
+    yield lambda: (gc.get_threshold()[0], [each for each in registered if each is gc.freeze])
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("command", ["tell", "ask", "run", "worker", "serve"])
+def test_only_a_process_of_a_brief_command_hardly_looks_for_garbage(command, collector, monkeypatch, tmp_path):
+    usual = (gc.get_threshold()[0], [])
+    arguments = [command, str(tmp_path / "none.toml"), *(["1"] if command == "tell" else [])]
+    assert main(arguments) == 2  # called from a program that may go on
+    assert collector() == usual
+    monkeypatch.setattr(sys, "argv", ["glasses", *arguments])
+    assert main() == 2
+    assert collector() == ((1_000_000, [gc.freeze]) if command in ("tell", "ask") else usual)

@@ -16,6 +16,7 @@ from pictures import drawn
 from shell import dump, glasses
 
 from glasses.cli import main
+from glasses.runtime.cache import read, write
 from glasses.study.worker import _duration
 
 BENCH = """
@@ -363,16 +364,15 @@ def test_show_remembers_what_it_computed_and_notices_every_change(bench, capsys,
         glasses(capsys, "ask", bench)
         glasses(capsys, "tell", bench, value)
     first = glasses(capsys, "show", bench)
-    kept = list((tmp_path / "cache" / "summaries").iterdir())
-    assert len(kept) == 1
+    (kept,) = (tmp_path / "cache" / "said").glob("summary-*")
     assert glasses(capsys, "show", bench) == first
-    told = json.loads(kept[0].read_text())
+    told = json.loads(read(kept))
     told["recommended"]["mean"] = 777777.0
-    kept[0].write_text(json.dumps(told))
+    write(kept, json.dumps(told).encode())
     assert "777777" in glasses(capsys, "show", bench)  # it was really remembered
-    kept[0].write_text("damaged")
+    kept.write_text("damaged")
     assert glasses(capsys, "show", bench) == first
-    kept[0].write_text(json.dumps(told))
+    write(kept, json.dumps(told).encode())
     glasses(capsys, "tell", bench, "--at", "x=0.5", "--at", "k=1", "--at", "how=warm", "0.5")
     assert "777777" not in glasses(capsys, "show", bench)
     bench.write_text(BENCH.replace("x = [0.0, 1.0]", "x = [0.0, 2.0]"))

@@ -12,7 +12,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -31,6 +31,7 @@ from glasses.optuna.liveness import Watch
 from glasses.optuna.storage import StudyStorage, is_stopping
 from glasses.optuna.trials import evidence
 from glasses.optuna.turns import Turns
+from glasses.space.parameters import Parameter
 from glasses.space.space import Space
 
 if TYPE_CHECKING:  # the numerics are loaded when a sampler is made
@@ -41,6 +42,19 @@ if TYPE_CHECKING:  # the numerics are loaded when a sampler is made
 
 _ROUNDING = 1e-9  # of sums of costs
 _logger = optuna.logging.get_logger(__name__)
+
+
+class Told(NamedTuple):
+    """What an optimiser of a study is told, besides the sampler's own settings."""
+
+    parameters: dict[str, Parameter | None]
+    sign: float  # -1 for a study that maximises
+    budget: float  # what is told and pending included
+    typical: int  # evaluations that the whole budget usually pays for
+    most: int  # evaluations that ``budget`` can pay for
+    points: list[dict[str, Any]]
+    values: list[float | None]
+    pending: list[dict[str, Any]]
 
 
 class GlassesSampler(BaseSampler):
@@ -83,7 +97,7 @@ class GlassesSampler(BaseSampler):
         self._count_failures = count_failures
         self._best_possible = checked_best_possible(best_possible)
         self._settings: dict[str, Any] = {"noise": noise, "loss": loss, "model": model, "search": search}
-        _make_optimizer([(0, 1)], budget=1, seed=0, count_failures=count_failures, **self._settings)  # refuses what it must
+        self._check_settings()
         self._given = None if search_space is None else dict(search_space)
         self._common = IntersectionSearchSpace()
         self._warn = warn_independent_sampling
@@ -93,6 +107,10 @@ class GlassesSampler(BaseSampler):
         self._ages = Watch()
         self.defaults: dict[str, Any] = {}  # of parameters that older trials do not have
         self.repeat_when_exhausted = True  # else ``ExhaustedError`` reaches the caller
+
+    def _check_settings(self) -> None:
+        """Refuse what an optimiser refuses."""
+        _make_optimizer([(0, 1)], budget=1, seed=0, count_failures=self._count_failures, **self._settings)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -176,19 +194,26 @@ class GlassesSampler(BaseSampler):
         return f"{reason} {optimizer._ledger.unspent:.6g} of {self.budget:g} are saved."
 
     def _suggest(self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, Any]:
-        optimizer = self._optimizer(study, trial, space)
+        return self._decided(self._told(study, trial, space), space)
+
+    def _decided(self, told: Told, space: dict[str, BaseDistribution]) -> dict[str, Any]:
+        optimizer = self._made(told)
         try:
             return optimizer.ask()
         except ExhaustedError:
             if not self.repeat_when_exhausted:
                 raise
             _logger.warning("Every configuration of this space is evaluated or running; the best one is suggested again.")
-            told = optimizer.record()  # Optuna wants its trial
-            taken = [*optimizer.pending, *(each.x for each in told.failures)]
+            record = optimizer.record()  # Optuna wants its trial
+            taken = [*optimizer.pending, *(each.x for each in record.failures)]
             inside = optimizer.space.is_inside
-            return told.x or next(dict(x) for x in taken if inside(optimizer.space.read(x, outside=True)[0])[0])
+            return record.x or next(dict(x) for x in taken if inside(optimizer.space.read(x, outside=True)[0])[0])
 
     def _optimizer(self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]) -> Optimizer:
+        return self._made(self._told(study, trial, distributions))
+
+    def _told(self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]) -> Told:
+        """What the optimiser is told when this trial is decided, or at this moment without one. Loads no numerics."""
         trials = [each for each in StudyStorage(study).trials() if trial is None or each.number != trial.number]
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
         parameters = {name: parameter_of(each) for name, each in distributions.items()}
@@ -214,18 +239,27 @@ class GlassesSampler(BaseSampler):
             left = least
         used = map(cost_of or (lambda point: 1), [*known.points, *known.pending])
         budget = max(least, (sum if cost is None else math.fsum)([*used, left]))
-        initial = self._n_initial or _usual_initial(space, int(self.budget / (1 if cost is None else cost.usual)))
-        initial = min(initial, max(1, int(budget / least)))
+        typical = int(self.budget / (1 if cost is None else cost.usual))
+        return Told(parameters, sign, budget, typical, int(budget / least), known.points, known.values, known.pending)
+
+    def _made(self, told: Told) -> Optimizer:
+        """The optimiser that is told so."""
+        initial = self._n_initial or _usual_initial(Space(told.parameters), told.typical)
         optimizer = _make_optimizer(
-            parameters, budget=budget, cost=self.cost, n_initial=initial, seed=self.seed, **self._settings
+            told.parameters,
+            budget=told.budget,
+            cost=self.cost,
+            n_initial=min(initial, max(1, told.most)),
+            seed=self.seed,
+            **self._settings,
         )
-        optimizer._planner.sign = sign
+        optimizer._planner.sign = told.sign
         if self._best_possible is not None:
-            optimizer.best_possible = sign * self._best_possible
-        if known.points:
-            optimizer.tell(known.points, known.values, outside=True)
-        if known.pending:
-            optimizer.mark_pending(known.pending, outside=True)
+            optimizer.best_possible = told.sign * self._best_possible
+        if told.points:
+            optimizer.tell(told.points, told.values, outside=True)
+        if told.pending:
+            optimizer.mark_pending(told.pending, outside=True)
         return optimizer
 
     def _stale(self, study: Study, trials: Iterable[FrozenTrial]) -> Callable[[FrozenTrial], bool]:

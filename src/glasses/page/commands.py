@@ -22,6 +22,7 @@ def add_page_commands(commands: Any) -> None:
         "  glasses serve study.toml --host 0.0.0.0        for other machines, which need the address with its token",
         _serve,
     )
+    serve.set_defaults(stays=True)
     serve.add_argument("--no-open", action="store_true", help="only print the address")
     serve.add_argument("--port", type=int, help="default: the one of last time if it is free, otherwise (and for 0) a free one")
     serve.add_argument("--host", default="127.0.0.1", help="listen on this address (127.0.0.1: this machine alone)")

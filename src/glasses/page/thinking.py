@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 
 from glasses.page import kept
 from glasses.page.served import Served
+from glasses.study.deciding import keep_suggestion
 from glasses.study.stored import StoredStudy
 
 _SETTLE = 0.15  # seconds after a change: a decision that follows it at once goes first
@@ -94,8 +95,10 @@ class Thinking:
             return
         self._say(self.found | {"state": "thinking"})
         with self._turn:
-            optimizer = stored.optimizer()
+            state = stored.state()
+            optimizer = state.optimizer
             found: dict[str, Any] = model_of(stored, optimizer)
+            keep_suggestion(state, stored.distributions)
         if self._wanted.is_set() and kept.model_key(stored) != key:
             return  # something was told meanwhile
         self._say({"key": key, "state": "thinking", **found})

@@ -12,21 +12,23 @@ matplotlib's is changed. Needs matplotlib (``pip install 'glasses[plot]'``), loa
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast, Plan, Result
 from glasses.plot.axes import draw_convergence, draw_forecast, draw_slice, draw_surface
 from glasses.plot.numbers import forecast_data, overview_data, run_data
+
+if TYPE_CHECKING:
+    from glasses.loop.optimizer import Optimizer
 
 __all__ = ["convergence", "forecast", "slices", "surface"]
 
 
 def convergence(run: Result | Optimizer, ax: Any = None, *, maximize: bool = False) -> Any:
     """Each value and the best so far against the number of evaluations."""
-    values = np.asarray(run.values if isinstance(run, Optimizer) else run.func_vals, dtype=float)
+    values = np.asarray(run.func_vals if isinstance(run, Result) else run.values, dtype=float)
     if not len(values):
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
     axis, best = _axes(ax), np.minimum.accumulate(values)

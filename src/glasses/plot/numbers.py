@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast, Plan
 from glasses.space.parameters import Choice
 from glasses.space.space import Space
+
+if TYPE_CHECKING:  # a forecast that was kept is drawn without the numerics
+    from glasses.loop.optimizer import Optimizer
 
 LEVELS = (0.025, 0.5, 0.975)  # of a prediction: its median and the central 95 %
 

@@ -1,4 +1,4 @@
-"""Files that can be made again: compiled programs, summaries of studies.
+"""Files that can be made again: compiled programs, what a model said of a study.
 
 ``GLASSES_CACHE_DIR`` moves the folder (default: in the user's own cache folder); ``GLASSES_CACHE_DIR=off`` turns it off.
 Nothing here ever fails: a file that cannot be read is made again, one that cannot be written is not kept.
@@ -13,6 +13,7 @@ When the folder has grown beyond ``GLASSES_CACHE_MB`` megabytes (500), the files
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import stat
 import tempfile
@@ -70,8 +71,8 @@ def read(path: Path) -> bytes | None:
     return payload
 
 
-def write(path: Path, payload: bytes) -> None:
-    """Keep these bytes, whole or not at all."""
+def write(path: Path, payload: bytes, most: float = math.inf) -> None:
+    """Keep these bytes, whole or not at all. ``most``: how many files the folder may hold."""
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -82,7 +83,7 @@ def write(path: Path, payload: bytes) -> None:
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
         os.replace(temporary, path)  # two processes may write the same file: the last one wins
         temporary = None
-        _prune(path.parent)
+        _prune(path.parent, most)
     except OSError:  # a read-only home, a full disk
         return
     finally:
@@ -127,7 +128,7 @@ def alone(path: Path) -> Iterator[bool]:
             os.unlink(lock)
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: Path, most: float) -> None:
     """Delete what was not used for longest, down to three quarters of what may be kept, and what was never finished."""
     found = []
     for entry in os.scandir(folder):
@@ -138,16 +139,16 @@ def _prune(folder: Path) -> None:
                     os.unlink(entry.path)
             elif stat.S_ISREG(facts.st_mode):
                 found.append((facts.st_mtime, facts.st_size, entry.path))
-    total = sum(size for _, size, _ in found)
+    total, count = sum(size for _, size, _ in found), len(found)
     largest = _largest()
-    if total <= largest:
+    if total <= largest and count <= most:
         return
     for _, size, path in sorted(found):
-        if total <= 0.75 * largest:
+        if total <= 0.75 * largest and count <= 0.75 * most:
             return
         with suppress(OSError):
             os.unlink(path)
-            total -= size
+            total, count = total - size, count - 1
 
 
 def _largest() -> float:

@@ -28,20 +28,16 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import platform
 import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy
-import jax.scipy.linalg
 import numpy as np
 from jax.experimental import serialize_executable
 from jaxlib import xla_client
@@ -50,6 +46,8 @@ from glasses.runtime.ahead import AHEAD
 from glasses.runtime.blas import ONE_BLAS_THREAD
 from glasses.runtime.cache import alone, cache_folder, read, write
 from glasses.runtime.device import device
+from glasses.runtime.lapack import bind_lapack
+from glasses.runtime.machine import machine
 from glasses.runtime.settings import own_settings
 from glasses.runtime.sources import OWN, digest_of_class, digest_of_own_module, remember_loaded
 
@@ -233,13 +231,7 @@ def _words(value: Any) -> str | None:
 @cache
 def _surroundings(where: Any) -> str:
     """Everything besides the program itself that an executable depends on."""
-    flags = ""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        flags = next((line for line in info.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
-    versions = [f"{name} {version(name)}" for name in ("jax", "jaxlib", "numpy", "scipy")]
-    machine = [platform.system(), platform.machine(), where.platform, where.device_kind, str(where.id), flags]
-    return "|".join([*versions, *machine, _options_of_xla()])
+    return "|".join([*machine(), where.platform, where.device_kind, str(where.id), _options_of_xla()])
 
 
 def _options_of_xla() -> str:
@@ -249,24 +241,11 @@ def _options_of_xla() -> str:
     return hashlib.sha256(options.SerializeAsString()).hexdigest()
 
 
-@cache
-def _register_lapack(where: Any) -> None:
-    """Bind the factorisations that loaded executables call: at once, or where that is not possible by lowering some."""
-    try:
-        from jaxlib import lapack
-
-        lapack._lapack.initialize()  # type: ignore[attr-defined]
-    except (ImportError, AttributeError):  # a name without a promise
-        matrix = jax.ShapeDtypeStruct((2, 2), float, sharding=jax.sharding.SingleDeviceSharding(where))
-        jax.jit(lambda a: jax.scipy.linalg.solve_triangular(jax.numpy.linalg.cholesky(a), a, lower=True)).lower(matrix)
-        jax.jit(jax.numpy.linalg.eigh).lower(matrix)
-
-
 def _load(path: Path, where: Any) -> Any:
     payload = read(path)
     if payload is None:
         return None
-    _register_lapack(where)
+    bind_lapack(where)
     try:
         code, inputs, results = pickle.loads(payload)
         load = serialize_executable.deserialize_and_load

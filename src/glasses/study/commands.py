@@ -254,12 +254,13 @@ def _show(stored: StoredStudy, options: argparse.Namespace) -> None:
 
 
 def _forecast(stored: StoredStudy, options: argparse.Namespace) -> None:
-    from glasses.plot.files import write_forecast
     from glasses.study import forecast, report
-    from glasses.study.objective import printable
 
     found, data = forecast.forecast_of(stored, options.steps)
     if options.out is not None:
+        from glasses.plot.files import write_forecast
+        from glasses.study.objective import printable
+
         title = f"{printable(stored.file.name)}: what {len(data.k)} more evaluations are expected to buy"
         with _drawing(options.out):
             write_forecast(data, options.out, title)

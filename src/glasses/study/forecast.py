@@ -5,23 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from glasses.loop.result import FIVE
+import numpy as np
+
+from glasses.loop.result import FIVE, Forecast
 from glasses.plot.numbers import ForecastData, forecast_data
 from glasses.study.budget import amount_words
+from glasses.study.deciding import keep_suggestion
+from glasses.study.kept import State
 from glasses.study.objective import printable
-from glasses.study.report import forecast_with_note, table
+from glasses.study.report import FORECAST, forecast_with_note, plain_forecast, table
 from glasses.study.stored import StoredStudy
 
 
 def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any], ForecastData]:
     """The forecast as plain values and as the numbers of its picture."""
-    optimizer, file = stored.optimizer(), stored.file
+    file = stored.file
     if file.cost is not None and stored.remaining() == 0:
         words = stored.budget.words(stored.left())
         raise ValueError(
             f"{words} is left, which pays for nothing more: raise budget in {file.path} to forecast what that buys."
         )
-    forecast, note = forecast_with_note(optimizer, steps)
+    state = stored.state()
+    name = FORECAST if steps is None else f"{FORECAST}-{steps}"
+    found = state.once(name, lambda optimizer: _said(stored, state, steps))
+    values: dict[str, Any] = {
+        key: np.array(each) if isinstance(each, list) else each for key, each in found["forecast"].items()
+    }
+    forecast = Forecast(**values)
     data = forecast_data(forecast, maximize=file.maximize)
     report = {
         "name": file.name,
@@ -29,7 +39,7 @@ def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any],
         "budget": file.budget,
         "left": stored.left(),
         "within": data.within,
-        "under_way": len(optimizer.pending),
+        "under_way": found["under_way"],
         "best": data.best,
         "best_possible": file.best_possible,
         "clairvoyant": data.clairvoyant,
@@ -38,11 +48,18 @@ def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any],
             for k, e, low, high, fixed in zip(data.k, data.expected, data.low, data.high, data.open_loop, strict=True)
         ],
         "words": str(forecast),
-        "note": note,
+        "note": found["note"],
     }
     if file.cost is not None:
         report["cost_unit"] = file.cost_unit
     return report, data
+
+
+def _said(stored: StoredStudy, state: State, steps: int | None) -> dict[str, Any]:
+    """What the model says of so many steps."""
+    forecast, note = forecast_with_note(state.optimizer, steps)
+    keep_suggestion(state, stored.distributions)
+    return plain_forecast(forecast, note, state.optimizer)
 
 
 def as_text(report: dict[str, Any]) -> str:

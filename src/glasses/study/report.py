@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError, TooFewValuesError
 from glasses.optuna.marks import BROKEN, DETAILS, LATE, OUTSIDE, REASON
-from glasses.optuna.storage import HEARTBEAT
 from glasses.optuna.trials import has_result, is_lost, state_of, superseded
-from glasses.runtime.cache import cache_folder
 from glasses.study import tables
 from glasses.study.budget import amount_words
+from glasses.study.deciding import keep_suggestion
 from glasses.study.differences import differences
+from glasses.study.kept import State
 from glasses.study.objective import printable
 from glasses.study.stored import StoredStudy
 
 if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
-    from glasses.loop.result import Forecast
+    from glasses.loop.result import Forecast, Plan
 
-_REMEMBERED = 100  # summaries
+FORECAST = "forecast"  # the name under which that of all that is left is kept
 _STATES = ("complete", "failed", "retried", "running", "waiting", "lost", "withdrawn", "cancelled")
 
 
@@ -76,14 +74,9 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
     if file.cost is not None:
         report["cost_unit"] = file.cost_unit
     if plan and complete:
-        kept = _summary_file(stored, trials)
-        found = _recall(kept)
-        if found is None:
-            optimizer = stored.optimizer()
-            found = _model(optimizer, -1.0 if file.maximize else 1.0)
-            found["stop"] = file.stop.reason(optimizer) if file.stop is not None and stored.remaining() else None
-            _remember(kept, found)
-        report.update(found)
+        state = stored.state()
+        report.update(state.once("summary", lambda optimizer: _model(stored, state)))
+        report["stop"] = stored.reason_to_stop(state)
     return report
 
 
@@ -101,8 +94,9 @@ def _last_failure(trials: Sequence[FrozenTrial]) -> dict[str, Any] | None:
     return {"trial": failed[-1].number, "reason": marks[REASON], "details": marks.get(DETAILS)}
 
 
-def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
+def _model(stored: StoredStudy, state: State) -> dict[str, Any]:
     """What the model says: the recommended point and the plan."""
+    optimizer, sign = state.optimizer, -1.0 if stored.file.maximize else 1.0
     report: dict[str, Any] = {}
     if not optimizer.values:  # none that today's file can use
         return report
@@ -110,18 +104,26 @@ def _model(optimizer: Optimizer, sign: float) -> dict[str, Any]:
     if found is not None:
         report["recommended"] = {"params": found.x, "mean": sign * found.mean, "sd": found.sd}
     if optimizer.remaining:
-        try:
-            plan = optimizer.plan()
-        except ExhaustedError:
-            return report
-        report["plan"] = [
+        with suppress(ExhaustedError):
+            report |= _ahead(stored, state, optimizer.plan())
+    return report
+
+
+def _ahead(stored: StoredStudy, state: State, plan: Plan) -> dict[str, Any]:
+    """The plan, and what it is expected to end with."""
+    sign = -1.0 if stored.file.maximize else 1.0
+    report: dict[str, Any] = {
+        "plan": [
             {"params": x, "mean": _number(sign * mean), "sd": _number(sd)}
             for x, mean, sd in zip(plan.points, plan.mean, plan.sd, strict=True)
         ]
-        forecast, report["note"] = forecast_or_note(optimizer)
-        if forecast is not None:
-            report["expected_best"] = sign * float(forecast.expected[-1])
-            report["expected_band"] = sorted(sign * float(end[-1]) for end in (forecast.low, forecast.high))
+    }
+    forecast, report["note"] = forecast_or_note(state.optimizer)
+    keep_suggestion(state, stored.distributions)
+    if forecast is not None:
+        state.keep(FORECAST, plain_forecast(forecast, report["note"], state.optimizer))
+        report["expected_best"] = sign * float(forecast.expected[-1])
+        report["expected_band"] = sorted(sign * float(end[-1]) for end in (forecast.low, forecast.high))
     return report
 
 
@@ -154,6 +156,13 @@ def forecast_with_note(optimizer: Optimizer, steps: int | None = None) -> tuple[
     return forecast, said[0] if said else None
 
 
+def plain_forecast(forecast: Forecast, note: str | None, optimizer: Optimizer) -> dict[str, Any]:
+    """A forecast as it is kept."""
+    values = {each.name: getattr(forecast, each.name) for each in fields(forecast)}
+    plain = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
+    return {"forecast": plain, "note": note, "under_way": len(optimizer.pending)}
+
+
 @contextmanager
 def without_notes() -> Iterator[list[str]]:
     """Sentences about the best possible value are kept in this list instead of being written to the terminal."""
@@ -168,49 +177,6 @@ def without_notes() -> Iterator[list[str]]:
             notes.append(str(each.message))
         else:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-
-
-def _summary_file(stored: StoredStudy, trials: list[FrozenTrial]) -> Path | None:
-    """The file that remembers what the model says of exactly these trials, this study file and this code."""
-    folder = cache_folder()
-    if folder is None:
-        return None
-    digest = hashlib.sha256(repr(stored.file).encode())
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
-    for trial in trials:
-        marks = sorted(item for item in trial.system_attrs.items() if item[0] != HEARTBEAT)
-        known = (trial.number, trial.state, trial.values, sorted(trial.params.items()), marks)
-        digest.update(repr(known).encode())
-    return folder / "summaries" / f"{digest.hexdigest()[:32]}.json"
-
-
-def _recall(kept: Path | None) -> dict[str, Any] | None:
-    try:
-        found = json.loads(kept.read_text(encoding="utf-8")) if kept is not None else None
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _remember(kept: Path | None, found: dict[str, Any]) -> None:
-    if kept is None:
-        return
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as file:
-            written = Path(file.name)
-            try:
-                json.dump(found, file)
-                file.flush()
-                os.replace(written, kept)
-            except OSError:
-                written.unlink(missing_ok=True)
-                raise
-        for old in sorted(kept.parent.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_REMEMBERED]:
-            old.unlink()
-    except OSError:  # a read-only home or a full disk: it is computed again next time
-        return
 
 
 def as_text(report: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -28,7 +28,6 @@ three heartbeats, by its own clock, takes the other for dead. No stored time is 
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -41,18 +40,18 @@ from optuna.exceptions import DuplicatedStudyError, UpdateFinishedTrialError
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-import glasses
 from glasses.loop.ledger import ExhaustedError
 from glasses.optuna.distributions import Placing, distribution_of, including, internal
 from glasses.optuna.marks import ASKED as ASKED
 from glasses.optuna.marks import BROKEN, DETAILS, LATE, OUTSIDE, REASON, SIGN, UNPAID
-from glasses.optuna.sampler import GlassesSampler
 from glasses.optuna.storage import StudyStorage
 from glasses.optuna.trials import has_result, is_complete, known_point, state_of, superseded
 from glasses.study.amendments import Amendable
 from glasses.study.budget import Budget
+from glasses.study.deciding import StudySampler
 from glasses.study.differences import check_same_study
 from glasses.study.file import StudyFile
+from glasses.study.kept import State
 from glasses.study.objective import Evaluation
 from glasses.study.requeueing import Requeueing
 from glasses.study.storage import NothingYetError, PatientStorage, UnreachableError, open_storage
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
     from glasses.loop.optimizer import Optimizer
 
 _UNUSED = optuna.samplers.RandomSampler(seed=0)  # until the sampler that decides is needed
-_PLANNERS = {"two-stage": "TwoStage", "glasses": "Glasses", "el": "ExpectedLoss"}
 
 
 class StoredStudy(Amendable, Requeueing):
@@ -91,23 +89,10 @@ class StoredStudy(Amendable, Requeueing):
             raise
 
     @cached_property
-    def sampler(self) -> GlassesSampler:
+    def sampler(self) -> StudySampler:
         """The sampler that decides; made when it is first needed."""
-        sampler = GlassesSampler(
-            budget=self.file.budget,
-            cost=self.file.cost,
-            seed=self.file.seed,
-            n_initial=self.file.n_initial,
-            noise=self.file.noise,
-            count_failures=self.file.count_failures,
-            best_possible=self.file.best_possible,
-            loss=getattr(glasses, _PLANNERS[self.file.planner])(),
-            search_space=self.distributions,
-            stale_after=math.inf,  # lost trials are found by their missing heartbeat
-        )
-        sampler.defaults = self.file.defaults
+        sampler = StudySampler(self.file, self.distributions)
         sampler.while_waiting = self.requeue_lost_if_due  # of a worker that died in its turn
-        sampler.repeat_when_exhausted = False
         return sampler
 
     @property
@@ -335,14 +320,20 @@ class StoredStudy(Amendable, Requeueing):
                 return each.number if self._finish(each, outcome) else None
         return None
 
-    def reason_to_stop(self) -> str | None:
-        """Why the study's criterion says to begin nothing more; None to go on. Asked once per state of the study."""
+    def reason_to_stop(self, state: State | None = None) -> str | None:
+        """Why the study's criterion says to begin nothing more; None to go on. Asked once per ``state`` of the study."""
         if self.file.stop is None or self.remaining() == 0:
             return None
-        state = tuple((trial.number, state_of(trial), trial.value, tuple(trial.params.values())) for trial in self.trials())
-        if self._judged is None or self._judged[0] != state:
-            self._judged = state, self.file.stop.reason(self.optimizer())
+        criterion = self.file.stop
+        now = tuple((trial.number, state_of(trial), trial.value, tuple(trial.params.values())) for trial in self.trials())
+        if self._judged is None or self._judged[0] != now:
+            found = (state or self.state()).once("reason", lambda optimizer: {"reason": criterion.reason(optimizer)})
+            self._judged = now, found["reason"]
         return self._judged[1]
+
+    def state(self) -> State:
+        """What is known at this moment, and what the model said of it: made where it was not kept."""
+        return self.sampler.state(self.study, self.distributions)
 
     def optimizer(self) -> Optimizer:
         """What is known, as an optimiser: values to be minimised, so the negated ones of a study that maximises."""
