@@ -28,7 +28,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.broken import is_broken
 from glasses.loop.checks import LARGEST
-from glasses.optuna.distributions import Placing, external, internal, is_point
+from glasses.optuna.distributions import Placing
 from glasses.optuna.marks import BROKEN, CANCELLED, LATE, LOST, OUTSIDE, POINT, REASON, SIGN, UNPAID, WITHDRAWN
 
 MAX_PENDING = 128
@@ -54,6 +54,7 @@ def evidence(
     defaults: Mapping[str, Any] | None = None,
     cost_of: Callable[[Mapping[str, Any]], float] | None = None,
     budget: float = math.inf,
+    placing: Placing | None = None,
 ) -> Evidence:
     """What the trials say about the space of ``distributions``; ``sign`` is -1 for a study that maximises.
 
@@ -61,9 +62,10 @@ def evidence(
     others; those that have no place beside them (``Placing``) cost budget and say nothing. At most ``MAX_PENDING`` points are
     pending: running and queued ones first, then the newest pruned ones. ``cost_of``: what a trial costs at this point, or at an
     empty one where it has no place; without it each costs 1. What is queued and does not fit into ``budget`` costs nothing yet.
+    ``placing``: what places the trials, if not ``Placing``.
     """
     price = cost_of or (lambda point: 1)
-    replaced, placing = superseded(trials), Placing(distributions, defaults)
+    replaced, placing = superseded(trials), placing or Placing(distributions, defaults)
     points, values, completed, taken = [], [], [], []
     spent: list[float] = []
     for trial in trials:
@@ -114,7 +116,7 @@ def _running_points(
         lost = is_lost(trial) and trial.number not in repeated and UNPAID not in trial.system_attrs
         if lost or (trial.state in (TrialState.RUNNING, TrialState.WAITING) and not is_stale(trial)):
             params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-            if trial.state != TrialState.RUNNING and not internal(params, placing.distributions):
+            if trial.state != TrialState.RUNNING and not placing.can_run(params):
                 continue  # it will not be run, nor queued again
             if point := known_point(trial, placing):
                 points.append((point, trial.state == TrialState.WAITING))
@@ -124,9 +126,9 @@ def _running_points(
 def known_point(trial: FrozenTrial, placing: Placing) -> dict[str, Any]:
     """Where a trial is evaluated, also if not all of it is stored yet; empty if it is not known or has no place."""
     decided = trial.system_attrs.get(POINT, {})
-    if not trial.state.is_finished() and not is_complete(trial) and is_point(decided, placing.distributions):
-        return external(decided, placing.distributions)
-    return placing.point({**trial.system_attrs.get("fixed_params", {}), **trial.params})
+    known = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+    announced = {} if trial.state.is_finished() or is_complete(trial) else placing.announced(decided, known)
+    return announced or placing.point(known)
 
 
 def is_complete(trial: FrozenTrial) -> bool:

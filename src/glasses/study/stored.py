@@ -106,6 +106,7 @@ class StoredStudy(Amendable, Requeueing):
             stale_after=math.inf,  # lost trials are found by their missing heartbeat
         )
         sampler.defaults = self.file.defaults
+        sampler.conditional = False  # what the file names is what there is
         sampler.while_waiting = self.requeue_lost_if_due  # of a worker that died in its turn
         sampler.repeat_when_exhausted = False
         return sampler
