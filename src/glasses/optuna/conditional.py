@@ -24,9 +24,7 @@ from glasses.optuna.storage import contains
 from glasses.space.conditional import ConditionalSpace
 
 
-def all_parameters(
-    completed: Iterable[FrozenTrial], shared: Mapping[str, BaseDistribution]
-) -> dict[str, BaseDistribution]:
+def all_parameters(completed: Iterable[FrozenTrial], shared: Mapping[str, BaseDistribution]) -> dict[str, BaseDistribution]:
     """``shared``, and every other parameter of a completed trial that can be planned."""
     found: dict[str, BaseDistribution | None] = {}
     for trial in completed:
@@ -97,4 +95,3 @@ class ConditionalPlacing(Placing):
     def can_run(self, params: Mapping[str, Any]) -> bool:
         point = self.point(params)
         return bool(point) and bool(internal(point, {name: self.distributions[name] for name in point}))
-

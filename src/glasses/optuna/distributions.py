@@ -85,7 +85,9 @@ class Placing:
 
     def part(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What can be placed of some parameters."""
-        return {name: params[name] for name in self.distributions if name in params and self.why_not(name, params[name]) is None}
+        return {
+            name: params[name] for name in self.distributions if name in params and self.why_not(name, params[name]) is None
+        }
 
     def announced(self, decided: Mapping[str, float], known: Mapping[str, Any]) -> dict[str, Any]:
         """The point that was decided for a trial, from internal numbers; empty unless it is one. ``known``: what it has."""

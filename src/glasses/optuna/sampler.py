@@ -260,9 +260,7 @@ class GlassesSampler(BaseSampler):
         budget = max(least, (sum if cost is None else math.fsum)([*used, left]))
         initial = self._n_initial or _usual_initial(space, int(self.budget / (1 if cost is None else cost.usual)))
         initial = min(initial, max(1, int(budget / least)))
-        optimizer = _make_optimizer(
-            space, budget=budget, cost=self.cost, n_initial=initial, seed=self.seed, **self._settings
-        )
+        optimizer = _make_optimizer(space, budget=budget, cost=self.cost, n_initial=initial, seed=self.seed, **self._settings)
         optimizer._planner.sign = sign
         if self._best_possible is not None:
             optimizer.best_possible = sign * self._best_possible

@@ -1,16 +1,14 @@
 """What each trial of a study means to the optimiser.
 
     COMPLETE   an evaluation; a failed one if a constraint is violated
-    PRUNED     an evaluation with its last intermediate value; NaN or an infinite one: failed. It is never the incumbent: its
-               value is taken as no better than the best completed one. Optuna's TPE, too, ranks pruned trials behind completed
-               ones. Without intermediate values it costs budget and says nothing about the objective, but its point is taken:
-               it stays pending
+    PRUNED     an evaluation with what its last intermediate value would have come to (``pruned``); NaN or an infinite one:
+               failed. It is never the incumbent: its value is taken as no better than the best completed one. Optuna's TPE,
+               too, ranks pruned trials behind completed ones. Without intermediate values it costs budget and says nothing
+               about the objective, but its point is taken: it stays pending
     FAIL       a failed evaluation: the search keeps away from its surroundings. A lost one is ignored, but pending until its
                repetition is stored, so that nobody else is given its point meanwhile
     RUNNING    pending, until it is stale
     WAITING    pending, if its parameters are known already
-
-An intermediate value should estimate the final one; if it is much better early on, report something else to the pruner.
 
 Withdrawn results and cancelled trials (``changes``) mean nothing at all. An evaluation from before the study (``OUTSIDE``) is
 evidence like any other, and costs nothing. A failed trial that was queued again means nothing while its repetition stands.
@@ -30,6 +28,7 @@ from glasses.loop.broken import is_broken
 from glasses.loop.checks import LARGEST
 from glasses.optuna.distributions import Placing
 from glasses.optuna.marks import BROKEN, CANCELLED, LATE, LOST, OUTSIDE, POINT, REASON, SIGN, UNPAID, WITHDRAWN
+from glasses.optuna.pruned import Continuation
 
 MAX_PENDING = 128
 
@@ -66,6 +65,7 @@ def evidence(
     """
     price = cost_of or (lambda point: 1)
     replaced, placing = superseded(trials), placing or Placing(distributions, defaults)
+    onwards = Continuation(trials)
     points, values, completed, taken = [], [], [], []
     spent: list[float] = []
     for trial in trials:
@@ -80,7 +80,7 @@ def evidence(
             spent.append(price(point))
         if not point:
             continue
-        value = None if failed else _value(trial)
+        value = None if failed else onwards.value(trial) if trial.state == TrialState.PRUNED else trial.value
         if trial.state == TrialState.PRUNED and not failed and value is None:
             taken.append(point)
             continue
@@ -97,13 +97,6 @@ def evidence(
         if cost_of is None or math.fsum([*spent, price(point)]) <= budget:
             spent.append(price(point))
     return Evidence(points, values, taken + running, math.fsum(spent) if cost_of else len(spent))
-
-
-def _value(trial: FrozenTrial) -> float | None:
-    """The value of a finished trial, for a pruned one the last that it reported; None if there is none."""
-    if trial.state == TrialState.PRUNED and trial.last_step is not None:
-        return trial.intermediate_values[trial.last_step]
-    return trial.value
 
 
 def _running_points(

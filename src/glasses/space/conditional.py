@@ -100,19 +100,17 @@ class ConditionalSpace(Space):
         if self._product() > _ENUMERABLE:
             return None
         plain = Space(dict(zip(self.names or (), self.parameters, strict=True))).every(_ENUMERABLE)
-        assert plain is not None and self.lattice is not None
-        return np.unique(np.round(self.folded(on_lattice(self.lattice, plain)), 12), axis=0)
+        assert plain is not None
+        return np.unique(self.folded(on_lattice(self._plain_lattice, plain)), axis=0)
 
     def folded(self, X: np.ndarray) -> np.ndarray:
         """Rows of the unit cube on the lattice, each in its one place."""
-        width = np.where(self._largest > self._least, self._largest - self._least, 1.0)
-        away = np.abs((X - self._least) / width % 2.0)
-        inside = self._least + np.where(self._largest > self._least, width * np.where(away > 1.0, 2.0 - away, away), 0.0)
-        restricted = (self._least > 0.0) | (self._largest < 1.0)
-        if np.any(restricted):
-            X = np.where(restricted & ((X < self._least) | (X > self._largest)), inside, X)
-            held = self._largest == self._least
-            X = np.where(held, self._least, np.where(restricted, on_lattice(self._plain_lattice, X), X))
+        low, high = self._least, self._largest
+        if np.any(high - low < 1.0):
+            width = np.where(high > low, high - low, 1.0)
+            away = np.abs((X - low) / width % 2.0)
+            reflected = on_lattice(self._plain_lattice, low + width * np.minimum(away, 2.0 - away))
+            X = np.where((low <= X) & (high >= X), X, np.where(high > low, reflected, low))
         return np.where(self._has(X), X, self._middle)
 
     def _has(self, X: np.ndarray) -> np.ndarray:

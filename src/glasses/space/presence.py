@@ -1,4 +1,4 @@
-"""Which parameters a point has, learned from points that are known: for spaces where some exist beside certain values of others.
+"""Which parameters a point has, learned from known points: for spaces where some exist beside certain values of others only.
 
 A tree of questions, each about one parameter that all points reaching it have. A choice has one branch per value that was
 seen, a number two, on both sides of a threshold half-way between two known points. At each node the question is taken that
