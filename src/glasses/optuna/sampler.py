@@ -56,7 +56,7 @@ class GlassesSampler(BaseSampler):
     after which a running trial is taken for lost; by default ten times the longest finished one, at least a minute.
 
     Parameters that not every trial has (conditional ones), and ranges that change, are planned with the rest once a completed
-    trial had them (``glasses.optuna.conditional``); with ``cost`` they are sampled independently.
+    trial had them (``glasses.optuna.conditional``). A ``cost`` is then asked for with the parameters that a trial has.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class GlassesSampler(BaseSampler):
         self._turns = Turns()
         self._ages = Watch()
         self.defaults: dict[str, Any] = {}  # of parameters that older trials do not have
-        self.conditional = cost is None  # whether parameters that not every trial has are planned
+        self.conditional = True  # whether parameters that not every trial has are planned
         self.repeat_when_exhausted = True  # else ``ExhaustedError`` reaches the caller
 
     def __getstate__(self) -> dict[str, Any]:
