@@ -76,6 +76,14 @@ def test_maximising_is_minimising_the_negated(begun):
     assert params(up) == [trial.params for trial in begun]
 
 
+def test_a_search_space_that_names_all_of_them():
+    """The first trials follow a design over all, and which trial has what is learned all the same."""
+    study = study_of(n_trials=10, search_space={"kind": KIND, "x": UNIT, "y": UNIT})
+    assert study.best_value < 0.01
+    assert study.sampler.optimizer(study).space.names_of({"kind": "b"}) == ["kind", "y"]
+    assert study.sampler.optimizer(study).remaining == 4
+
+
 def test_every_trial_counts(begun):
     """Those whose parameters are not known, and failed ones without all of theirs, cost budget and say nothing."""
     study = again(begun)

@@ -32,7 +32,7 @@ def all_parameters(completed: Iterable[FrozenTrial], shared: Mapping[str, BaseDi
             if name not in shared:
                 found[name] = _widest(found.get(name, each), each)
     more = {name: each for name, each in found.items() if each is not None and not each.single()}
-    return {**shared, **{name: each for name, each in more.items() if parameter_of(each) is not None}}
+    return {**shared, **{name: each for name, each in sorted(more.items()) if parameter_of(each) is not None}}
 
 
 def _widest(first: BaseDistribution | None, second: BaseDistribution) -> BaseDistribution | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class ConditionalSpace(Space):
     def _settle(self, plain: Lattice) -> None:
         found = FoldedLattice(*plain)
         found.space = self
+        self.__dict__.pop("_every", None)
         self.lattice, self.choice, self._plain_lattice = found, found.is_choice, plain
 
     def within(self, known: Mapping[str, Any], ranges: Mapping[str, Parameter]) -> ConditionalSpace:
@@ -85,16 +87,15 @@ class ConditionalSpace(Space):
 
     @property
     def size(self) -> float:
-        every = self._every()
-        return self._product() if every is None else float(len(every))
+        return self._product() if self._every is None else float(len(self._every))
 
     def every(self, limit: int) -> np.ndarray | None:
-        every = self._every()
-        return None if every is None or len(every) > limit else every
+        return None if self._every is None or len(self._every) > limit else self._every
 
     def _product(self) -> float:
         return math.prod(math.inf if each.count is None else each.count for each in self.parameters)
 
+    @cached_property
     def _every(self) -> np.ndarray | None:
         """All configurations, each once, or None if there are too many."""
         if self._product() > _ENUMERABLE:
