@@ -166,20 +166,6 @@ def test_violated_constraints_count_as_failures():
     assert violated  # the initial design has some
 
 
-def test_conditional_parameters_are_sampled_independently(caplog):
-    def conditional(trial):
-        x = trial.suggest_float("x", 0, 1)
-        return x + (trial.suggest_int("deep", 1, 5) if x > 0.3 else trial.suggest_float("flat", 1e-3, 1.0, log=True))
-
-    study = optuna.create_study(sampler=sampler(search_space=None))
-    study.optimize(conditional, n_trials=10)
-    assert all(trial.state == TrialState.COMPLETE for trial in study.trials)
-    assert study.sampler.infer_relative_search_space(study, study.trials[0]).keys() == {"x"}
-    again = optuna.create_study(sampler=sampler(search_space=None))
-    again.optimize(conditional, n_trials=10)
-    assert [trial.params for trial in again.trials] == [trial.params for trial in study.trials]
-
-
 def test_threads_take_turns():
     """``n_jobs=4``: no configuration twice, and nobody waits for a turn that is over."""
     study = optuna.create_study(sampler=sampler(budget=24, n_initial=12))

@@ -115,6 +115,7 @@ class Cost:
             return sum(
                 entry.get(values[name], math.nan) if isinstance(entry, Mapping) else entry * values[name]
                 for name, entry in parts
+                if not named or name in named  # a conditional parameter that is not there costs nothing
             )
 
         return add

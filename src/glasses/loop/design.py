@@ -13,8 +13,8 @@ _ENUMERABLE = 100_000
 
 
 def usual_initial(space: Space, budget: int) -> int:
-    """Evaluations before the model decides: 2 d, at least 3, at most half the budget or half of a finite space."""
-    return int(max(1, min(max(3, 2 * space.d), budget // 2, space.size / 2)))
+    """Evaluations before the model decides: 2 per parameter, at least 3, at most half the budget or half of a finite space."""
+    return int(max(1, min(max(3, 2 * space.together), budget // 2, space.size / 2)))
 
 
 def design_point(inference: Inference, k: int, also: list[np.ndarray] | None = None) -> np.ndarray:

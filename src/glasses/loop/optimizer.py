@@ -99,7 +99,7 @@ class Optimizer(Saved):
         seed: int | None = None,
     ) -> None:
         self._lock = threading.RLock()
-        self.space = Space(bounds)
+        self.space = bounds if isinstance(bounds, Space) else Space(bounds)
         parts = chosen(preset, loss, model, search, noise)
         self.seed = checked_seed(seed)
         if not isinstance(count_failures, bool):

@@ -83,6 +83,20 @@ class Placing:
             return {}
         return {name: point[name] for name in self.distributions}
 
+    def part(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What can be placed of some parameters."""
+        return {
+            name: params[name] for name in self.distributions if name in params and self.why_not(name, params[name]) is None
+        }
+
+    def announced(self, decided: Mapping[str, float], known: Mapping[str, Any]) -> dict[str, Any]:
+        """The point that was decided for a trial, from internal numbers; empty unless it is one. ``known``: what it has."""
+        return external(decided, self.distributions) if is_point(decided, self.distributions) else {}
+
+    def can_run(self, params: Mapping[str, Any]) -> bool:
+        """Whether parameters are a point inside today's ranges."""
+        return bool(internal(params, self.distributions))
+
     def why_not(self, name: str, value: Any) -> str | None:
         """Why this value of a parameter cannot be placed; None if it can."""
         parameter = self._parameters[name]

@@ -26,12 +26,12 @@ from glasses.loop.checks import amount, checked_best_possible, checked_seed, who
 from glasses.loop.cost import Cost
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.stopping import Criterion, Target, for_maximizing, is_criterion
+from glasses.optuna.conditional import ConditionalPlacing, all_parameters, can_be_part, conditional_space
 from glasses.optuna.distributions import parameter_of, sample_uniformly
 from glasses.optuna.liveness import Watch
-from glasses.optuna.storage import StudyStorage, is_stopping
+from glasses.optuna.storage import StudyStorage, contains, is_stopping
 from glasses.optuna.trials import evidence
 from glasses.optuna.turns import Turns
-from glasses.space.parameters import Parameter
 from glasses.space.space import Space
 
 if TYPE_CHECKING:  # the numerics are loaded when a sampler is made
@@ -47,7 +47,7 @@ _logger = optuna.logging.get_logger(__name__)
 class Told(NamedTuple):
     """What an optimiser of a study is told, besides the sampler's own settings."""
 
-    parameters: dict[str, Parameter | None]
+    space: Space
     sign: float  # -1 for a study that maximises
     budget: float  # what is told and pending included
     typical: int  # evaluations that the whole budget usually pays for
@@ -66,8 +66,10 @@ class GlassesSampler(BaseSampler):
     ``noise``, ``count_failures``, ``loss``, ``model``, ``search``: as in ``glasses.Optimizer``; ``best_possible`` too, in the
     study's own sense: a floor where it minimises, a ceiling where it maximises. ``search_space``: if the parameters are known
     beforehand, the first trials follow a space-filling design; otherwise the first one is random. ``stale_after``: seconds
-    after which a running trial is taken for lost; by default ten times the longest finished one, at least a minute. Parameters
-    that not every trial has (conditional ones, changing ranges) are sampled independently.
+    after which a running trial is taken for lost; by default ten times the longest finished one, at least a minute.
+
+    Parameters that not every trial has (conditional ones), and ranges that change, are planned with the rest once a completed
+    trial had them (``glasses.optuna.conditional``). A ``cost`` is then asked for with the parameters that a trial has.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class GlassesSampler(BaseSampler):
         self._turns = Turns()
         self._ages = Watch()
         self.defaults: dict[str, Any] = {}  # of parameters that older trials do not have
+        self.conditional = True  # whether parameters that not every trial has are planned
         self.repeat_when_exhausted = True  # else ``ExhaustedError`` reaches the caller
 
     def _check_settings(self) -> None:
@@ -132,10 +135,15 @@ class GlassesSampler(BaseSampler):
         """Nothing to do: no random state is carried, and parallel workers are told apart by their trials."""
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        return self._shared(study)
+        return self._planned(study)
+
+    def _planned(self, study: Study) -> dict[str, BaseDistribution]:
+        """The parameters that can be planned, those that only some trials have included."""
+        shared = self._shared(study)
+        return all_parameters(StudyStorage(study).trials(TrialState.COMPLETE), shared) if self.conditional else shared
 
     def _shared(self, study: Study) -> dict[str, BaseDistribution]:
-        """The parameters that can be planned: given, or those of every completed trial."""
+        """The parameters that every trial has: given, or those of every completed trial."""
         found = self._common.calculate(study) if self._given is None else self._given
         return {name: each for name, each in found.items() if not each.single() and parameter_of(each) is not None}
 
@@ -158,8 +166,11 @@ class GlassesSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         _check_single_objective(study)
-        done = (TrialState.COMPLETE, TrialState.PRUNED)
-        if self._warn and param_name not in self._warned and study.get_trials(deepcopy=False, states=done):
+        if param_name in (rest := self._rest_of(study, trial, param_name, param_distribution)):
+            return rest[param_name]
+        done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED))
+        known = done if not self.conditional else [each for each in done if param_name in each.params]
+        if self._warn and param_name not in self._warned and known:
             self._warned.add(param_name)
             _logger.warning(
                 f"{param_name} is sampled independently: not every trial has it with the same range. "
@@ -171,19 +182,31 @@ class GlassesSampler(BaseSampler):
             return sample_uniformly(param_distribution, u)
         return parameter.value(float(parameter.from_unit(np.array([u]))[0]))
 
+    def _rest_of(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> dict[str, Any]:
+        """What is decided for the rest of a trial that asks for a parameter; without it where that cannot be planned."""
+        if not self.conditional:
+            return {}
+        space = self._planned(study)
+        if name not in space or not can_be_part(distribution, space[name]):
+            return {}
+        with self._lock:
+            rest = self._suggest(study, trial, space, {name: distribution})
+        fits = name in rest and contains(distribution, distribution.to_internal_repr(rest[name]))
+        return rest if fits else {}
+
     def optimizer(self, study: Study, search_space: Mapping[str, BaseDistribution] | None = None) -> Optimizer:
         """The study as a ``glasses.Optimizer``, for its ``plan()``, ``result()`` and ``predict()``.
 
         Values are those to be minimised: for a study that maximises, the negated ones.
         """
-        space = self._shared(study) if search_space is None else search_space
+        space = self._planned(study) if search_space is None else search_space
         if not space:
             raise ValueError("There is no parameter that all trials share: finish a trial first, or give search_space.")
         return self._optimizer(study, None, dict(space))
 
     def reason_to_stop(self, study: Study, criterion: Criterion) -> str | None:
         """Why a criterion says to end the study, and what that saves; None to go on or if no trial is complete."""
-        if not StudyStorage(study).trials(TrialState.COMPLETE) or not self._shared(study):
+        if not StudyStorage(study).trials(TrialState.COMPLETE) or not self._planned(study):
             return None
         with self._lock:  # threads take turns, as in deciding
             optimizer = self.optimizer(study)
@@ -193,8 +216,15 @@ class GlassesSampler(BaseSampler):
             return reason and f"{reason} {optimizer.remaining} of {self.budget} trials are saved."
         return f"{reason} {optimizer._ledger.unspent:.6g} of {self.budget:g} are saved."
 
-    def _suggest(self, study: Study, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, Any]:
-        return self._decided(self._told(study, trial, space), space)
+    def _suggest(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        space: dict[str, BaseDistribution],
+        asked: Mapping[str, BaseDistribution] | None = None,
+    ) -> dict[str, Any]:
+        """What is decided for a trial; ``asked``: a parameter that it needs now, whatever it is thought to have."""
+        return self._decided(self._told(study, trial, space, asked), space)
 
     def _decided(self, told: Told, space: dict[str, BaseDistribution]) -> dict[str, Any]:
         optimizer = self._made(told)
@@ -212,12 +242,24 @@ class GlassesSampler(BaseSampler):
     def _optimizer(self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]) -> Optimizer:
         return self._made(self._told(study, trial, distributions))
 
-    def _told(self, study: Study, trial: FrozenTrial | None, distributions: dict[str, BaseDistribution]) -> Told:
+    def _told(
+        self,
+        study: Study,
+        trial: FrozenTrial | None,
+        distributions: dict[str, BaseDistribution],
+        asked: Mapping[str, BaseDistribution] | None = None,
+    ) -> Told:
         """What the optimiser is told when this trial is decided, or at this moment without one. Loads no numerics."""
         trials = [each for each in StudyStorage(study).trials() if trial is None or each.number != trial.number]
         sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
-        parameters = {name: parameter_of(each) for name, each in distributions.items()}
-        space = Space(parameters)
+        space = Space({name: parameter_of(each) for name, each in distributions.items()})
+        placing = None
+        if self.conditional:
+            given = {} if trial is None else {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+            completed = [each for each in trials if each.state == TrialState.COMPLETE]
+            found = conditional_space(completed, distributions, self.defaults, given, asked or {})
+            if found is not None:
+                space, placing = found, ConditionalPlacing(distributions, self.defaults, found)
         cost = None if self.cost is None else Cost(space, self.cost)
         cost_of = None if cost is None else _pricing(space, cost)
         known = evidence(
@@ -229,6 +271,7 @@ class GlassesSampler(BaseSampler):
             defaults=self.defaults,
             cost_of=cost_of,
             budget=self.budget * (1 + _ROUNDING),
+            placing=placing,
         )
         least = 1 if cost is None else cost.cheapest
         left = max(0, self.budget - known.spent)
@@ -240,13 +283,13 @@ class GlassesSampler(BaseSampler):
         used = map(cost_of or (lambda point: 1), [*known.points, *known.pending])
         budget = max(least, (sum if cost is None else math.fsum)([*used, left]))
         typical = int(self.budget / (1 if cost is None else cost.usual))
-        return Told(parameters, sign, budget, typical, int(budget / least), known.points, known.values, known.pending)
+        return Told(space, sign, budget, typical, int(budget / least), known.points, known.values, known.pending)
 
     def _made(self, told: Told) -> Optimizer:
         """The optimiser that is told so."""
-        initial = self._n_initial or _usual_initial(Space(told.parameters), told.typical)
+        initial = self._n_initial or _usual_initial(told.space, told.typical)
         optimizer = _make_optimizer(
-            told.parameters,
+            told.space,
             budget=told.budget,
             cost=self.cost,
             n_initial=min(initial, max(1, told.most)),

@@ -1,16 +1,14 @@
 """What each trial of a study means to the optimiser.
 
     COMPLETE   an evaluation; a failed one if a constraint is violated
-    PRUNED     an evaluation with its last intermediate value; NaN or an infinite one: failed. It is never the incumbent: its
-               value is taken as no better than the best completed one. Optuna's TPE, too, ranks pruned trials behind completed
-               ones. Without intermediate values it costs budget and says nothing about the objective, but its point is taken:
-               it stays pending
+    PRUNED     an evaluation with what its last intermediate value would have come to (``pruned``); NaN or an infinite one:
+               failed. It is never the incumbent: its value is taken as no better than the best completed one. Optuna's TPE,
+               too, ranks pruned trials behind completed ones. Without intermediate values it costs budget and says nothing
+               about the objective, but its point is taken: it stays pending
     FAIL       a failed evaluation: the search keeps away from its surroundings. A lost one is ignored, but pending until its
                repetition is stored, so that nobody else is given its point meanwhile
     RUNNING    pending, until it is stale
     WAITING    pending, if its parameters are known already
-
-An intermediate value should estimate the final one; if it is much better early on, report something else to the pruner.
 
 Withdrawn results and cancelled trials (``changes``) mean nothing at all. An evaluation from before the study (``OUTSIDE``) is
 evidence like any other, and costs nothing. A failed trial that was queued again means nothing while its repetition stands.
@@ -28,8 +26,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.broken import is_broken
 from glasses.loop.checks import LARGEST
-from glasses.optuna.distributions import Placing, external, internal, is_point
+from glasses.optuna.distributions import Placing
 from glasses.optuna.marks import BROKEN, CANCELLED, LATE, LOST, OUTSIDE, POINT, REASON, SIGN, UNPAID, WITHDRAWN
+from glasses.optuna.pruned import Continuation
 
 MAX_PENDING = 128
 
@@ -54,6 +53,7 @@ def evidence(
     defaults: Mapping[str, Any] | None = None,
     cost_of: Callable[[Mapping[str, Any]], float] | None = None,
     budget: float = math.inf,
+    placing: Placing | None = None,
 ) -> Evidence:
     """What the trials say about the space of ``distributions``; ``sign`` is -1 for a study that maximises.
 
@@ -61,9 +61,11 @@ def evidence(
     others; those that have no place beside them (``Placing``) cost budget and say nothing. At most ``MAX_PENDING`` points are
     pending: running and queued ones first, then the newest pruned ones. ``cost_of``: what a trial costs at this point, or at an
     empty one where it has no place; without it each costs 1. What is queued and does not fit into ``budget`` costs nothing yet.
+    ``placing``: what places the trials, if not ``Placing``.
     """
     price = cost_of or (lambda point: 1)
-    replaced, placing = superseded(trials), Placing(distributions, defaults)
+    replaced, placing = superseded(trials), placing or Placing(distributions, defaults)
+    onwards = Continuation(trials)
     points, values, completed, taken = [], [], [], []
     spent: list[float] = []
     for trial in trials:
@@ -78,7 +80,7 @@ def evidence(
             spent.append(price(point))
         if not point:
             continue
-        value = None if failed else _value(trial)
+        value = None if failed else onwards.value(trial) if trial.state == TrialState.PRUNED else trial.value
         if trial.state == TrialState.PRUNED and not failed and value is None:
             taken.append(point)
             continue
@@ -97,13 +99,6 @@ def evidence(
     return Evidence(points, values, taken + running, math.fsum(spent) if cost_of else len(spent))
 
 
-def _value(trial: FrozenTrial) -> float | None:
-    """The value of a finished trial, for a pruned one the last that it reported; None if there is none."""
-    if trial.state == TrialState.PRUNED and trial.last_step is not None:
-        return trial.intermediate_values[trial.last_step]
-    return trial.value
-
-
 def _running_points(
     trials: Sequence[FrozenTrial], placing: Placing, is_stale: Callable[[FrozenTrial], bool]
 ) -> list[tuple[dict[str, Any], bool]]:
@@ -114,7 +109,7 @@ def _running_points(
         lost = is_lost(trial) and trial.number not in repeated and UNPAID not in trial.system_attrs
         if lost or (trial.state in (TrialState.RUNNING, TrialState.WAITING) and not is_stale(trial)):
             params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-            if trial.state != TrialState.RUNNING and not internal(params, placing.distributions):
+            if trial.state != TrialState.RUNNING and not placing.can_run(params):
                 continue  # it will not be run, nor queued again
             if point := known_point(trial, placing):
                 points.append((point, trial.state == TrialState.WAITING))
@@ -124,9 +119,9 @@ def _running_points(
 def known_point(trial: FrozenTrial, placing: Placing) -> dict[str, Any]:
     """Where a trial is evaluated, also if not all of it is stored yet; empty if it is not known or has no place."""
     decided = trial.system_attrs.get(POINT, {})
-    if not trial.state.is_finished() and not is_complete(trial) and is_point(decided, placing.distributions):
-        return external(decided, placing.distributions)
-    return placing.point({**trial.system_attrs.get("fixed_params", {}), **trial.params})
+    known = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+    announced = {} if trial.state.is_finished() or is_complete(trial) else placing.announced(decided, known)
+    return announced or placing.point(known)
 
 
 def is_complete(trial: FrozenTrial) -> bool:

@@ -22,6 +22,10 @@ class Lattice(NamedTuple):
     is_choice: Any
     resolution: Any  # what two different values differ by at least
 
+    def folded(self, X: np.ndarray) -> np.ndarray:
+        """Rows on the lattice, each in its one place: see ``conditional``."""
+        return X
+
 
 SAME_POINT = 1e-6
 
@@ -33,8 +37,11 @@ def resolution(lattice: Lattice | None) -> Any:
 
 def lattice_of(parameters: list[Parameter]) -> Lattice | None:
     """The lattice of a space, or None if every parameter is continuous."""
-    if all(each.count is None for each in parameters):
-        return None
+    return None if all(each.count is None for each in parameters) else entries(parameters)
+
+
+def entries(parameters: list[Parameter]) -> Lattice:
+    """The lattice of a space, also of one where every parameter is continuous."""
     edges = [each.log_edges() if isinstance(each, Int) and each.log else (0.0, 0.0) for each in parameters]
     return Lattice(
         cells=np.array([0.0 if b > a else float(each.count or 0) for each, (a, b) in zip(parameters, edges, strict=True)]),

@@ -16,9 +16,12 @@ from glasses.space.lattice import Lattice
 
 
 def snap(lattice: Lattice | None, X: np.ndarray) -> np.ndarray:
+    """The rows of X moved to what can be run."""
+    return X if lattice is None else lattice.folded(on_lattice(lattice, X))
+
+
+def on_lattice(lattice: Lattice, X: np.ndarray) -> np.ndarray:
     """The rows of X moved to the lattice."""
-    if lattice is None:
-        return X
     count = np.maximum(lattice.cells, 1.0)
     cells = (np.clip(np.floor(X * count), 0.0, count - 1.0) + 0.5) / count
     width = np.where(lattice.log_width > 0, lattice.log_width, 1.0)

@@ -43,6 +43,11 @@ class Space:
         return len(self.parameters)
 
     @property
+    def together(self) -> int:
+        """The most parameters that one point has."""
+        return self.d
+
+    @property
     def size(self) -> float:
         """How many configurations there are; infinite with a continuous parameter."""
         return math.prod(math.inf if each.count is None else each.count for each in self.parameters)

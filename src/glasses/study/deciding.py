@@ -44,6 +44,7 @@ class StudySampler(GlassesSampler):
             stale_after=math.inf,  # lost trials are found by their missing heartbeat
         )
         self.defaults = file.defaults
+        self.conditional = False  # what the file names is what there is
         self.repeat_when_exhausted = False
 
     def _check_settings(self) -> None:
@@ -61,7 +62,8 @@ class StudySampler(GlassesSampler):
         file = self.file
         settings = (file.planner, file.noise, file.n_initial, file.seed, file.budget, file.cost, file.count_failures)
         ends = (file.best_possible, file.stop)
-        return State(digest_of(settings, ends, dict(distributions), tuple(told)), lambda: self._made(told))
+        _, *known = told  # the space is that of the distributions
+        return State(digest_of(settings, ends, dict(distributions), known), lambda: self._made(told))
 
     def _decided(self, told: Told, space: dict[str, BaseDistribution]) -> dict[str, Any]:
         state = self._state(told, space)
