@@ -8,9 +8,10 @@
 
 The expected best value never rises with k, and k = 1 is the closed form. With noise, the best value is the lowest posterior
 mean at a point after its outcomes, for every k and for the open loop; where evaluations have failed, steps fail with their
-probability. The fitted hyperparameters are used, also where decisions average over samples. The bounds bound what the best
-policy can do on these candidates; the simulated policy, EI, is one of them. Systematic errors of fitted models are corrected
-in ``loop.correction``.
+probability. With constraints the best value is the best feasible one, and what violates them is learnt from all the same. The
+fitted hyperparameters are used, also where decisions average over samples. The bounds bound what the best policy can do on
+these candidates; the simulated policy, EI, is one of them. Systematic errors of fitted models are corrected in
+``loop.correction``.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from glasses.gaussian.feasible_min import expected_largest, log_feasible_gain
 from glasses.gaussian.qmc import QMC, correlations
-from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps, log_chances
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.rollout import BLOCK, is_feasible, normals, simulate_block
 from glasses.runtime.program import program
@@ -78,6 +80,11 @@ def forecast_gains(candidates: CandidateSet, query: QueryPoint, remaining: jax.A
         if query.log_feasibility is None or candidates.log_feasibility is None:
             return jnp.exp(QMC(64).log_gain(mu, learnt, candidates.eta, active))
         _, _, factor = correlations(learnt, active, jnp.zeros(()))
+        if candidates.is_constrained:
+            later = log_chances(candidates, plan)
+            assert later is not None
+            log_p = later.at[0].set(query.log_feasibility)
+            return jnp.exp(log_feasible_gain(mu, learnt, candidates.eta, active, log_p, 64))
         sd = jnp.sqrt(jnp.maximum(jnp.diagonal(learnt), 1e-300))
         log_feasibility = jnp.concatenate(
             [query.log_feasibility[None], candidates.log_feasibility[jnp.concatenate([plan, jnp.arange(C, U)])]]
@@ -93,6 +100,9 @@ def forecast_gains(candidates: CandidateSet, query: QueryPoint, remaining: jax.A
     paths = candidates.mu[:, None] + sd[:, None] * factor @ jax.random.normal(jax.random.key(0), (U, _PATHS))
     lowest = jnp.min(jnp.where(candidates.active[:, None], paths, jnp.inf), axis=0)
     clairvoyant = jnp.mean(jnp.maximum(candidates.eta - lowest, 0.0))
+    if candidates.is_constrained and candidates.log_feasibility is not None:
+        p = jnp.where(candidates.active, jnp.exp(candidates.log_feasibility), 0.0)
+        clairvoyant = jnp.mean(expected_largest(jnp.maximum(candidates.eta - paths, 0.0), p, axis=0))
     clairvoyant = jnp.maximum(clairvoyant, jnp.maximum(expected[-1], open_loop[-1]))  # a bound, also for few paths
     least, most = jnp.maximum(least, 0.0), jnp.maximum(most, 0.0)
     return ForecastGains(candidates.eta, expected, least, most, open_loop, clairvoyant, evaluations)

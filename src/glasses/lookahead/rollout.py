@@ -40,6 +40,7 @@ from glasses.runtime.padding import MAX_HORIZON, MAX_PENDING
 BLOCK = 16
 _MOST = 4096
 _FEASIBLE = MAX_HORIZON + MAX_PENDING  # where the numbers that decide about feasibility begin
+_LAST = _FEASIBLE + MAX_HORIZON - 1  # the last of them; pending points take theirs from here downwards
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ def simulate(
 ) -> Simulated:
     """The rest of the run if the standardised outcomes are t: of x* and the steps, of the pending points, of feasibility.
 
+    An evaluation that violates a constraint brings nothing and teaches what its value does.
+
     With noise, what counts is the posterior mean at a point after its outcome, as in ``losses``; of the last step, f itself. A
     later step fails with its probability, and then brings and teaches nothing. ``for_forecast``: also x* may fail (for a
     decision ``loss.with_risk`` sees to that), and the posterior mean counts at the last step too.
@@ -124,14 +127,19 @@ def simulate(
     noise, nugget = candidates.noise, candidates.nugget
     n = jnp.minimum(remaining, size)
     mu, eta, at_query, pending_gain = candidates.mu, candidates.eta, query.mu, jnp.zeros(())
+    log_feasibility = candidates.log_feasibility
+    log_value = None if candidates.failures is None else candidates.failures.log_value
 
     def arrive(p: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         """The outcome of a pending point: its row is known, only means move."""
         mu, eta, at_query, gain = state
         i, row, active = C + p, candidates.pending.rows[p], candidates.active[C + p]
+        counts = active
         ei = jnp.exp(log_expected_improvement(mu[i], jnp.where(active, row[i], 1.0), eta))
         mu, at_query = mu + row * t[MAX_HORIZON + p], at_query + query.loadings[p] * t[MAX_HORIZON + p]
-        return mu, jnp.where(active, jnp.minimum(eta, mu[i]), eta), at_query, gain + jnp.where(active, ei, 0.0)
+        if candidates.is_constrained and log_feasibility is not None:
+            ei, counts = ei * jnp.exp(log_feasibility[i]), active & is_feasible(log_feasibility[i], t[_LAST - p])
+        return mu, jnp.where(counts, jnp.minimum(eta, mu[i]), eta), at_query, gain + jnp.where(active, ei, 0.0)
 
     if P:
         mu, eta, at_query, pending_gain = jax.lax.fori_loop(0, P, arrive, (mu, eta, at_query, pending_gain))
@@ -142,13 +150,13 @@ def simulate(
     row = query.later_cov / total
     if for_forecast and query.log_feasibility is not None:
         first, went = first * jnp.exp(query.log_feasibility), is_feasible(query.log_feasibility, t[_FEASIBLE])
-        row, outcome = jnp.where(went, row, 0.0), jnp.where(went, at_query + reach * t[0], jnp.inf)
+        told = went if query.log_value is None else is_feasible(query.log_value, t[_FEASIBLE])
+        row, outcome = jnp.where(told, row, 0.0), jnp.where(went, at_query + reach * t[0], jnp.inf)
     else:
         outcome = at_query + reach * t[0]
     mu, eta = mu + row * t[0], jnp.minimum(eta, outcome)
     rest = jnp.maximum(jnp.diagonal(candidates.pending.cov) - row * row, nugget)
     rows = jnp.zeros((size, U)).at[0].set(row)
-    log_feasibility = candidates.log_feasibility
 
     def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         rows, rest, mu, eta, free, budget, gains, best, steps = state
@@ -160,7 +168,8 @@ def simulate(
         gain = log_expected_improvement(mu[i], sd, eta)
         if log_feasibility is not None:
             gain, went = gain + log_feasibility[i], is_feasible(log_feasibility[i], t[_FEASIBLE + k])
-            row = jnp.where(went, row, 0.0)
+            told = went if log_value is None else is_feasible(log_value[i], t[_FEASIBLE + k])
+            row = jnp.where(told, row, 0.0)
         else:
             went = jnp.asarray(True)
         gain = jnp.exp(gain)
