@@ -184,7 +184,7 @@ class GlassesSampler(BaseSampler):
                 raise
             _logger.warning("Every configuration of this space is evaluated or running; the best one is suggested again.")
             told = optimizer.record()  # Optuna wants its trial
-            taken = [*optimizer.pending, *(each.x for each in told.failures)]
+            taken = [*optimizer.pending, *(each.x for each in told.failures), *told.x_iters]
             inside = optimizer.space.is_inside
             return told.x or next(dict(x) for x in taken if inside(optimizer.space.read(x, outside=True)[0])[0])
 
@@ -217,13 +217,20 @@ class GlassesSampler(BaseSampler):
         initial = self._n_initial or _usual_initial(space, int(self.budget / (1 if cost is None else cost.usual)))
         initial = min(initial, max(1, int(budget / least)))
         optimizer = _make_optimizer(
-            parameters, budget=budget, cost=self.cost, n_initial=initial, seed=self.seed, **self._settings
+            parameters,
+            budget=budget,
+            cost=self.cost,
+            constraints=known.names or None,
+            n_initial=initial,
+            seed=self.seed,
+            **self._settings,
         )
         optimizer._planner.sign = sign
         if self._best_possible is not None:
             optimizer.best_possible = sign * self._best_possible
-        if known.points:
-            optimizer.tell(known.points, known.values, outside=True)
+        if known.points:  # not by ``tell``, which takes no values of constraints that are not known
+            told, rows = optimizer.space.read(known.points, outside=True)[0], known.constraints
+            optimizer._ledger.tell(told, known.values, None, ("x", "y"), rows)
         if known.pending:
             optimizer.mark_pending(known.pending, outside=True)
         return optimizer
