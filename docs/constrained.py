@@ -70,7 +70,8 @@ def ends(problem: Problem) -> tuple[float, float]:
     values = np.array([problem.f(x) for x in good])
     rules = [{"type": "ineq", "fun": lambda x, g=g: -g(x)} for g in problem.constraints]
     found = [
-        slsqp(problem.f, good[i], bounds=problem.bounds, constraints=rules) for i in np.argsort(values)[:: len(values) // 50 + 1]
+        slsqp(problem.f, good[i], bounds=problem.bounds, constraints=rules)
+        for i in np.argsort(values)[:: len(values) // 50 + 1]
     ]
     kept = [each.fun for each in found if all(g(each.x) <= 1e-9 for g in problem.constraints)]
     return min([*kept, values.min()]), float(values.max())
@@ -115,7 +116,10 @@ def main() -> None:
             best = np.array([run(problem, method, seed, given.budget) for seed in range(given.seeds)])
             regret = np.where(np.isfinite(best), best, largest) - lowest
             logs.setdefault(method, []).extend(np.log10(np.maximum(regret, FLOOR)))
-            print(f"| {problem.name} | {method} | {np.median(regret):.2g} | {np.sum(np.isinf(best))} of {given.seeds} |", flush=True)
+            print(
+                f"| {problem.name} | {method} | {np.median(regret):.2g} | {np.sum(np.isinf(best))} of {given.seeds} |",
+                flush=True,
+            )
     first = np.array(logs[given.methods[0]])
     for method in given.methods[1:]:
         apart = first - np.array(logs[method])
