@@ -11,6 +11,8 @@ from scipy.optimize import NonlinearConstraint
 from glasses import ExpectedLoss, Optimizer, Target, maximize, minimize
 from glasses.loop.constraints import WrongValuesError
 from glasses.loop.ledger import TooFewValuesError
+from glasses.runtime.ahead import AHEAD
+from glasses.runtime.program import programs_in_memory
 from glasses.search.decision import Trust
 from glasses.surrogate.posterior import incumbent
 
@@ -281,3 +283,24 @@ def test_a_wrong_number_of_values_ends_the_run(fun, constraints, sentence):
     with pytest.raises(WrongValuesError, match=sentence) as caught:
         minimize(fun, BOX, constraints=constraints, **SETTINGS)
     assert caught.value.result.nfev == 0
+
+
+@pytest.mark.slow
+def test_a_rehearsal_makes_the_programs_of_a_run_with_constraints(monkeypatch):
+    """What is rehearsed before the data outgrow their size is what is needed then: nothing is compiled."""
+    begun = []
+    monkeypatch.setattr(AHEAD, "is_on", lambda: True)
+    monkeypatch.setattr(AHEAD, "begin", lambda key, rehearse: begun.append(rehearse))
+    optimizer = Optimizer(BOX, **{**SETTINGS, "budget": 60, "constraints": 1})
+    points = np.random.default_rng(0).random((40, 2))
+    for x in points[:30]:
+        optimizer.tell(x, bowl(x), constraints=[below(x)])
+    optimizer.ask()
+    optimizer.cancel(optimizer.pending[0])
+    assert len(begun) == 1
+    begun[0]()
+    programs = programs_in_memory()
+    for x in points[30:33]:
+        optimizer.tell(x, bowl(x), constraints=[below(x)])
+    optimizer.ask()
+    assert programs_in_memory() == programs

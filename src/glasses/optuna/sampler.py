@@ -53,7 +53,8 @@ class GlassesSampler(BaseSampler):
     study's own sense: a floor where it minimises, a ceiling where it maximises. ``search_space``: if the parameters are known
     beforehand, the first trials follow a space-filling design; otherwise the first one is random. ``stale_after``: seconds
     after which a running trial is taken for lost; by default ten times the longest finished one, at least a minute. Parameters
-    that not every trial has (conditional ones, changing ranges) are sampled independently.
+    that not every trial has (conditional ones, changing ranges) are sampled independently. Constraints
+    (``Trial.set_constraint``) are modelled with their values; an infeasible trial is never the incumbent.
     """
 
     def __init__(
