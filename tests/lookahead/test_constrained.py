@@ -5,14 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from problems import make_candidates
+from scipy import stats
 
 from glasses import ExpectedLoss, Glasses, TwoStage
 from glasses.gaussian import QMC
 from glasses.lookahead.candidates import Failures, query_candidate
+from glasses.lookahead.forecast import forecast_gains
 from glasses.lookahead.loss import steps_for, value_for
 from glasses.lookahead.myopic import ProbabilityOfImprovement
 from glasses.lookahead.oracles import believed
 from glasses.lookahead.rollout import simulate_block
+from glasses.lookahead.satisfaction import JointConstraints, are_met, at_first
 
 POINTS = np.random.default_rng(3).random((40, 2))
 NOTHING = jnp.asarray(-jnp.inf)
@@ -132,3 +135,61 @@ def test_a_simulated_evaluation_that_violates_a_constraint_teaches_and_brings_no
     np.testing.assert_allclose(found.gains[:, 1:], 0.0)  # nothing later is feasible
     np.testing.assert_array_equal(found.best[:, 0], found.best[:, -1])
     assert np.any(np.asarray(found.steps) != np.asarray(other.steps))
+
+
+def test_a_simulated_value_of_a_constraint_is_learnt_from_as_by_the_model():
+    """[eq:learnt]: after drawn values at three points, the posterior given those values, from plain linear algebra."""
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((2, 12, 12))
+    cov, mu, noise = A @ A.transpose(0, 2, 1) / 12 + 0.1 * np.eye(12), rng.standard_normal((2, 12)), np.array([1e-3, 0.2])
+    given = JointConstraints(mu, cov, noise, np.full(2, 1e-10), np.array([0.3, -0.1]), np.asarray(0))
+    known, chosen, u = at_first(given, 4), [3, 7, 1], rng.standard_normal((3, 2))
+    values, yes = [], jnp.asarray(True)
+    for row, (i, each) in enumerate(zip(chosen, u, strict=True)):
+        values.append(known.mu[:, i] + np.sqrt(known.rest[:, i] + noise) * each)
+        met = np.all(known.mu[:, i] + np.sqrt(known.rest[:, i]) * each <= given.limit)
+        assert bool(known.is_met(given, jnp.asarray(i), jnp.asarray(each))) == met
+        known = known.after(given, jnp.asarray(i), jnp.asarray(each), row, yes)
+    again = known.after(given, jnp.asarray(5), jnp.asarray(u[0]), 3, ~yes)  # a failure tells nothing
+    np.testing.assert_array_equal(again.mu, known.mu)
+    expected = np.zeros(12)
+    for j in range(2):
+        K = cov[j][np.ix_(chosen, chosen)] + noise[j] * np.eye(3)
+        weights = np.linalg.solve(K, cov[j][chosen])
+        mean = mu[j] + weights.T @ (np.array(values)[:, j] - mu[j][chosen])
+        variance = np.diag(cov[j]) - np.sum(weights * cov[j][chosen], axis=0)
+        np.testing.assert_allclose(known.mu[j], mean, atol=1e-9)
+        np.testing.assert_allclose(known.rest[j], variance, atol=1e-8)
+        expected += stats.norm.logcdf((given.limit[j] - mean) / np.sqrt(variance))
+    np.testing.assert_allclose(known.log_probability(given), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_constraints_drawn_together_are_met_as_often_as_they_are():
+    """Two points of which one is a copy of the other are feasible together; each as often as its probability says."""
+    cov = np.array([[[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 4.0]]])
+    given = JointConstraints(np.array([[0.5, 0.5, -1.0]]), cov, np.zeros(1), np.full(1, 1e-10), np.zeros(1), np.asarray(0))
+    u = np.random.default_rng(0).standard_normal((1, 3, 20_000))
+    met = np.asarray(are_met(given, jnp.arange(3), jnp.asarray(u)))
+    assert np.mean(met[0] == met[1]) > 0.98
+    p = stats.norm.cdf([-0.5, -0.5, 0.5])
+    np.testing.assert_allclose(met.mean(axis=1), p, atol=4 * np.sqrt(0.25 / 20_000))
+
+
+@pytest.mark.slow
+def test_a_forecast_of_one_evaluation_is_its_improvement_times_its_feasibility():
+    """And no number of evaluations brings more than to know where what is feasible is lowest."""
+    log_p = np.full(40, np.log(0.5))
+    candidates = constrained(log_p)
+    cov = np.broadcast_to(np.eye(40), (1, 40, 40))
+    given = JointConstraints(np.zeros((1, 40)), cov, np.zeros(1), np.full(1, 1e-10), np.zeros(1), np.asarray(17))
+    query = query_candidate(candidates, jnp.asarray(17))
+    found = forecast_gains(candidates.alone(), query, np.asarray(8), given, size=8)
+    ei = float(ExpectedLoss().acquisition_value(candidates, query, (), jnp.asarray(1)))
+    assert float(found.expected[0]) == pytest.approx(0.5 * np.exp(ei), rel=1e-3)  # the noise makes the difference
+    assert np.all(np.diff(found.expected) >= 0)
+    m, S = np.asarray(candidates.mu), np.asarray(candidates.cov)
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random((20_000, 40)) < 0.5, rng.multivariate_normal(m, S, 20_000), np.inf)
+    most = np.maximum(float(candidates.eta) - y.min(axis=1), 0.0)
+    assert float(found.clairvoyant) == pytest.approx(most.mean(), abs=4 * most.std() * np.sqrt(1 / 1024 + 1 / 20_000))
+    assert float(found.open_loop[-1]) <= float(found.clairvoyant)
