@@ -11,9 +11,9 @@ import math
 import time
 from pathlib import Path
 
-from glasses.loop.minimize import Table
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Forecast
+from glasses.loop.table import Table
 from glasses.plot.files import write_run
 from glasses.plot.numbers import RunData, run_data
 

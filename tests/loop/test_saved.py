@@ -79,7 +79,7 @@ def test_what_a_file_cannot_hold_is_given_again(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(version=2), "is of version 2, this glasses reads version 1"),
+        (lambda c: c.update(version=3), "is of version 3, this glasses reads version 1 and 2"),
         (lambda c: c.update(format="something else"), "holds no saved optimiser"),
         (lambda c: c.pop("ledger"), "is damaged"),
         (lambda c: c["ledger"]["y"].pop(), "is damaged .its results do not fit together"),

@@ -151,19 +151,38 @@ def test_failed_trials_steer_the_search_and_lost_ones_do_not():
     assert len(study.sampler.optimizer(study).record().failures) == 1
 
 
-def test_violated_constraints_count_as_failures():
+def constrained(trial):
+    value = objective(trial)
+    trial.set_constraint("limit", trial.params["k"] - 4)
+    return value
+
+
+def test_constraints_are_modelled_with_their_values():
+    """An infeasible trial is data with a value and never the best one, neither here nor in Optuna."""
     study = optuna.create_study(sampler=sampler())
-
-    def constrained(trial):
-        value = objective(trial)
-        trial.set_constraint("limit", trial.params["k"] - 4)
-        return value
-
     study.optimize(constrained, n_trials=10)
-    violated = [trial.params for trial in study.trials if trial.params["k"] > 4]
-    assert [each.x for each in study.sampler.optimizer(study).record().failures] == violated
-    assert len(study.sampler.optimizer(study).record().func_vals) == 10 - len(violated)
-    assert violated  # the initial design has some
+    violated = [trial.params["k"] > 4 for trial in study.trials]
+    optimizer = study.sampler.optimizer(study)
+    told = optimizer.record()
+    assert told.failures == []
+    assert told.func_vals.tolist() == [trial.value for trial in study.trials]
+    assert told.feasible.tolist() == [not each for each in violated]
+    assert told.constraints[:, 0].tolist() == [trial.params["k"] - 4 for trial in study.trials]
+    assert optimizer._ledger.constraints == ("limit",)
+    assert any(violated[:4])  # the initial design has some
+    assert told.x == study.best_trial.params
+    assert study.best_trial.params["k"] <= 4
+    low, high = optimizer.feasibility([{"x": 0.5, "k": 1}, {"x": 0.5, "k": 8}])
+    assert low > 0.9
+    assert high < 0.1
+
+
+def test_constraints_keep_their_sense_where_a_study_maximizes():
+    study = optuna.create_study(sampler=sampler(), direction="maximize")
+    study.optimize(lambda trial: -constrained(trial), n_trials=5)
+    again = optuna.create_study(sampler=sampler())
+    again.optimize(constrained, n_trials=5)
+    assert [trial.params for trial in study.trials] == [trial.params for trial in again.trials]
 
 
 def test_threads_take_turns():

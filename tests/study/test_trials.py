@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
@@ -124,7 +125,31 @@ def test_a_pruned_trial_without_values_is_taken_and_costs_budget():
     assert optimizer.remaining == 13
 
 
-def test_a_pruned_trial_that_violates_a_constraint_has_failed():
+def with_constraints(value, constraints, x=0.5, k=3):
+    attrs = {f"constraints:{name}": g for name, g in constraints.items()}
+    return create_trial(value=value, params={"x": x, "k": k}, distributions=SPACE, system_attrs=attrs)
+
+
+def test_constraints_that_not_every_trial_has():
+    """One that is missing counts as met and is not fitted there; an infinite one makes a failure, or says nothing."""
+    study = optuna.create_study(sampler=sampler())
+    study.add_trial(with_constraints(1.0, {"a": 0.5, "b": -1.0}))
+    study.add_trial(with_constraints(2.0, {"a": -0.5}, k=4))
+    study.add_trial(with_constraints(0.5, {}, k=5))
+    study.add_trial(with_constraints(0.1, {"a": float("inf")}, k=6))
+    study.add_trial(with_constraints(0.7, {"a": 0.1, "b": float("-inf")}, k=7))
+    optimizer = study.sampler.optimizer(study)
+    assert optimizer._ledger.constraints == ("a", "b")
+    np.testing.assert_array_equal(optimizer._ledger.G, [[0.5, -1], [-0.5, np.nan], [np.nan, np.nan], [0.1, np.nan]])
+    assert [each.x["k"] for each in optimizer.record().failures] == [6]
+    assert optimizer.record().x == {"x": 0.5, "k": 5}
+    assert optimizer.ask()["k"] in range(10)
+    alone = optuna.create_study(sampler=sampler())
+    alone.add_trial(with_constraints(1.0, {"a": float("-inf")}))
+    assert alone.sampler.optimizer(alone)._ledger.constraints == ()  # nothing to model
+
+
+def test_a_pruned_trial_that_violates_a_constraint_is_data():
     study = optuna.create_study(sampler=sampler())
 
     def objective(trial):
@@ -134,9 +159,11 @@ def test_a_pruned_trial_that_violates_a_constraint_has_failed():
         raise optuna.TrialPruned
 
     study.optimize(objective, n_trials=1)
-    optimizer = study.sampler.optimizer(study)
-    assert [each.x for each in optimizer.record().failures] == [study.trials[0].params]
-    assert optimizer.values == []
+    told = study.sampler.optimizer(study).record()
+    assert told.failures == []
+    assert told.func_vals.tolist() == [1.0]
+    assert told.feasible.tolist() == [False]
+    assert told.x is None
 
 
 def test_running_trials_are_pending_before_pruned_ones_where_there_are_too_many():

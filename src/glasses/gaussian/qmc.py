@@ -54,6 +54,12 @@ class QMC:
 
 def mixture_terms(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, samples: int) -> tuple[jax.Array, jax.Array]:
     """log EI_j (n,) and the ratios (n, samples) of [eq:mixture]."""
+    log_ei, g = improvements(m, S, eta, valid, samples)
+    return log_ei, _largest(g) / jnp.sum(g, axis=1)
+
+
+def improvements(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, samples: int) -> tuple[jax.Array, jax.Array]:
+    """log EI_j (n,) and the improvements g_i at the points of each P_j, (j, i, samples), of [eq:mixture]."""
     n = m.shape[0]
     levels, normals = _base_points(samples)
     u = jnp.asarray(normals[:, :n].T)  # (n, samples)
@@ -70,8 +76,7 @@ def mixture_terms(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, 
     scale = jnp.where(valid, sd, 0.0)
     g = jnp.maximum(scale[None, :, None] * (z[None, :, None] - draws), 0.0)
     own = (sd[:, None] * q)[:, None]  # g_j itself, free of rounding, keeps every sum positive
-    g = jnp.where(jnp.eye(n, dtype=bool)[:, :, None], own, g)
-    return log_ei, _largest(g) / jnp.sum(g, axis=1)
+    return log_ei, jnp.where(jnp.eye(n, dtype=bool)[:, :, None], own, g)
 
 
 @jax.custom_jvp

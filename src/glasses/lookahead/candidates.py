@@ -24,6 +24,9 @@ Blocks that a decision may need besides:
 | samples | the same candidates under each of several hyperparameter samples, stacked; None: the fit is used |
 | origin | the points themselves and the model: needed to look at points that are no candidates, dropped by ``alone`` |
 
+With constraints a planned evaluation counts with its probability of being feasible (``log_chances``). One that can only fail is
+taken to succeed in a plan.
+
 Nothing but the origin has the shape of the data, of the inputs or of the kernel. So a program that takes the set ``alone`` is
 compiled once, whatever the number of observations and parameters.
 
@@ -45,6 +48,8 @@ from glasses.space.snapping import same_point
 from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel, squared_distance
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, covariance, cross_covariance, incumbent, joint, mean
+
+EVEN = -0.6931471805599453  # log 1/2
 
 
 class Pending(NamedTuple):
@@ -72,6 +77,7 @@ class Failures(NamedTuple):
     log_feasibility: jax.Array  # (U,)
     log_gain: jax.Array  # (): log of the gain expected from the later evaluations if this one fails
     log_gain_unpaid: jax.Array  # (): with costs, the same if the failure costs nothing (``log_gain``: as much as the dearest)
+    log_value: Any = None  # (U,) log P(a value), feasible or not; None where there are no constraints
 
 
 class Origin(NamedTuple):
@@ -143,6 +149,18 @@ class CandidateSet(NamedTuple):
         return None if self.failures is None else self.failures.log_feasibility
 
     @property
+    def is_constrained(self) -> bool:
+        return self.failures is not None and self.failures.log_value is not None
+
+    @property
+    def pending_counts(self) -> jax.Array:
+        """Which pending points are taken to bring a value that counts: with constraints those that are likely to."""
+        counts = self.pending_active
+        if not self.is_constrained or self.log_feasibility is None:
+            return counts
+        return counts & (self.log_feasibility[self.n_candidates :] > EVEN)
+
+    @property
     def is_exact(self) -> jax.Array:
         """Whether evaluations are without noise, so that a repetition tells nothing new."""
         return self.noise < NEGLIGIBLE_NOISE
@@ -158,6 +176,7 @@ class QueryPoint(NamedTuple):
     later_cov: jax.Array  # (U,)
     loadings: jax.Array  # (P,) how x* moves with the standardised outcome of each pending point
     log_feasibility: jax.Array | None  # ()
+    log_value: jax.Array | None = None  # ()
     same: jax.Array | None = None  # (U,) which candidates are the same experiment
     apart: jax.Array | None = None  # (U,) distances
     excluded: jax.Array | None = None  # () whether it may not be proposed, whatever it costs
@@ -209,7 +228,8 @@ def build_candidates(
     failures, failed = None, jnp.zeros(U, bool)
     if feasibility is not None:
         nothing = jnp.asarray(-jnp.inf)
-        failures = Failures(feasibility.log_probability(points), nothing, nothing)
+        log_feasibility, log_value = feasibility.log_probability(points, kernel), feasibility.log_value(points)
+        failures = Failures(log_feasibility, nothing, nothing, log_value)
         failed = feasibility.is_infeasible(points)
     fine, everywhere = resolution(lattice), jnp.ones(U, bool)
     return CandidateSet(
@@ -263,9 +283,11 @@ def query_point(kernel: Kernel, candidates: CandidateSet, x: jax.Array) -> Query
     again = same_point(x[None], post.X, post.observed, fine)[0]
     if P:
         again = again | same_point(x[None], origin.points[-P:], candidates.pending_active, fine)[0]
-    excluded, log_feasibility = again & candidates.is_exact, None
+    excluded, log_feasibility, log_value = again & candidates.is_exact, None, None
     if origin.feasibility is not None:
-        log_feasibility = origin.feasibility.log_probability(x[None])[0]
+        log_feasibility = origin.feasibility.log_probability(x[None], kernel)[0]
+        found = origin.feasibility.log_value(x[None])
+        log_value = None if found is None else found[0]
         excluded = excluded | origin.feasibility.is_infeasible(x[None])[0]
     samples = None
     if candidates.samples is not None:
@@ -278,6 +300,7 @@ def query_point(kernel: Kernel, candidates: CandidateSet, x: jax.Array) -> Query
         later_cov=later_cov,
         loadings=c,
         log_feasibility=log_feasibility,
+        log_value=log_value,
         same=same_point(origin.points, x[None], jnp.ones(1, bool), fine),
         apart=jnp.sqrt(jax.lax.stop_gradient(_apart(post, origin.points, x[None])[:, 0])),
         excluded=excluded,
@@ -296,6 +319,7 @@ def query_candidate(candidates: CandidateSet, i: jax.Array) -> QueryPoint:
         later_cov=later,
         loadings=candidates.pending.rows[:, i],
         log_feasibility=None if candidates.log_feasibility is None else candidates.log_feasibility[i],
+        log_value=None if candidates.failures is None or not candidates.is_constrained else candidates.failures.log_value[i],
         same=candidates.apart[i] < SAME_POINT if candidates.copies is None else candidates.copies[i],
         apart=candidates.apart[i],
         excluded=is_excluded(candidates)[i],
@@ -316,7 +340,7 @@ def _apart(post: Posterior, A: jax.Array, B: jax.Array) -> jax.Array:
 def incumbent_after_pending(candidates: CandidateSet, mu: jax.Array, eta: jax.Array) -> jax.Array:
     """The incumbent once the pending points have come out at their means."""
     P = candidates.n_pending
-    return jnp.minimum(eta, jnp.min(jnp.where(candidates.pending_active, mu[-P:], jnp.inf))) if P else eta
+    return jnp.minimum(eta, jnp.min(jnp.where(candidates.pending_counts, mu[-P:], jnp.inf))) if P else eta
 
 
 def times_feasibility(log_value: jax.Array, log_feasibility: jax.Array | None) -> jax.Array:
@@ -338,6 +362,17 @@ def joint_of_steps(
     cross = query.cov[rows]
     S = jnp.block([[query.var[None, None], cross[None, :]], [cross[:, None], candidates.cov[rows][:, rows]]])
     return mu, S, active
+
+
+def log_chances(candidates: CandidateSet, steps: jax.Array) -> jax.Array | None:
+    """log P(feasible) of x*, taken to be feasible, the predicted steps and the pending points; None: all count in full.
+
+    In the order of ``joint_of_steps``. That x* may not be feasible is for ``loss.with_risk``.
+    """
+    log_p = candidates.log_feasibility
+    if not candidates.is_constrained or log_p is None:
+        return None
+    return jnp.concatenate([jnp.zeros(1), log_p[steps], log_p[candidates.n_candidates :]])
 
 
 def active_steps(steps: jax.Array, remaining: jax.Array) -> jax.Array:

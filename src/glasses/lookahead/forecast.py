@@ -8,15 +8,16 @@
 
 The expected best value never rises with k, and k = 1 is the closed form. With noise, the best value is the lowest posterior
 mean at a point after its outcomes, for every k and for the open loop; where evaluations have failed, steps fail with their
-probability. The fitted hyperparameters are used, also where decisions average over samples. The bounds bound what the best
-policy can do on these candidates; the simulated policy, EI, is one of them. Systematic errors of fitted models are corrected
-in ``loop.correction``.
+probability. With constraints the best value is the best feasible one; their values are drawn and learnt from too
+(``satisfaction``). The fitted hyperparameters are used, also where decisions average over samples. The bounds bound what the
+best policy can do on these candidates; the simulated policy, EI, is one of them. Systematic errors of fitted models are
+corrected in ``loop.correction``.
 """
 
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,8 @@ import jax.numpy as jnp
 from glasses.gaussian.qmc import QMC, correlations
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps
 from glasses.lookahead.losses import Glasses
-from glasses.lookahead.rollout import BLOCK, is_feasible, normals, simulate_block
+from glasses.lookahead.rollout import BLOCK, PLACES, is_feasible, normals, simulate_block
+from glasses.lookahead.satisfaction import JointConstraints, are_met, constraint_normals
 from glasses.runtime.program import program
 
 FUTURES = 256
@@ -46,10 +48,12 @@ class ForecastGains(NamedTuple):
 
 
 @program
-def forecast_gains(candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, *, size: int) -> ForecastGains:
-    """The forecast when the next evaluation is at the query point."""
+def forecast_gains(
+    candidates: CandidateSet, query: QueryPoint, remaining: jax.Array, joint: JointConstraints | None = None, *, size: int
+) -> ForecastGains:
+    """The forecast when the next evaluation is at the query point, with constraints candidate ``joint.at``."""
     blocks = jax.lax.map(
-        lambda block: simulate_block(candidates, query, remaining, size, FUTURES, block, for_forecast=True),
+        lambda block: simulate_block(candidates, query, remaining, size, FUTURES, block, for_forecast=True, joint=joint),
         jnp.arange(FUTURES // BLOCK),
     )
     gains = jnp.mean(blocks.gains.reshape(FUTURES, size), axis=0)
@@ -84,14 +88,26 @@ def forecast_gains(candidates: CandidateSet, query: QueryPoint, remaining: jax.A
         )
         t = jnp.asarray(normals(FUTURES))
         y = mu[:, None] + sd[:, None] * (factor @ t[:, : mu.size].T)
-        went = active[:, None] & is_feasible(log_feasibility[:, None], t[:, -mu.size :].T)
+        if joint is not None and candidates.failures is not None:
+            chosen = jnp.concatenate([joint.at[None], plan, jnp.arange(C, U)])
+            drawn = jnp.asarray(constraint_normals(FUTURES, joint.mu.shape[0], PLACES))
+            u = jnp.moveaxis(drawn[:, : mu.size], 0, -1).swapaxes(0, 1)  # (k, n, futures)
+            at_query: Any = query.log_value
+            log_value = jnp.concatenate([at_query[None], candidates.failures.log_value[chosen[1:]]])
+            went = active[:, None] & is_feasible(log_value[:, None], t[:, -mu.size :].T) & are_met(joint, chosen, u)
+        else:
+            went = active[:, None] & is_feasible(log_feasibility[:, None], t[:, -mu.size :].T)
         return jnp.mean(jnp.maximum(candidates.eta - jnp.min(jnp.where(went, y, jnp.inf), axis=0), 0.0))
 
     open_loop = jax.lax.cummax(jax.lax.map(planned, jnp.arange(1, size + 1)))
     expected = jnp.cumsum(jnp.where(happens, gains, 0.0))
     sd, _, factor = correlations(candidates.cov, candidates.active, jnp.zeros(()))
     paths = candidates.mu[:, None] + sd[:, None] * factor @ jax.random.normal(jax.random.key(0), (U, _PATHS))
-    lowest = jnp.min(jnp.where(candidates.active[:, None], paths, jnp.inf), axis=0)
+    active = candidates.active[:, None]
+    if joint is not None:
+        normal = jax.random.normal(jax.random.key(1), (joint.mu.shape[0], U, _PATHS))
+        active = active & are_met(joint, jnp.arange(U), normal)
+    lowest = jnp.min(jnp.where(active, paths, jnp.inf), axis=0)
     clairvoyant = jnp.mean(jnp.maximum(candidates.eta - lowest, 0.0))
     clairvoyant = jnp.maximum(clairvoyant, jnp.maximum(expected[-1], open_loop[-1]))  # a bound, also for few paths
     least, most = jnp.maximum(least, 0.0), jnp.maximum(most, 0.0)

@@ -11,7 +11,8 @@ over the law of y*, weighted by its density: the integrand has kinks (where y* b
 changes), on which even nodes do better than as many Gauss-Hermite nodes. The first term of [eq:two] is exact, so the
 quadrature only carries the later steps. Pending evaluations are part of the vector y in all. With noise, what the later steps
 must beat is the posterior mean at x*, whose sd after observing y* is var / sqrt(var + noise); the first term is then the EI of
-that mean, so that nothing is counted twice.
+that mean, so that nothing is counted twice. With constraints every minimum is that over the feasible evaluations
+(``gaussian.feasible_min``): x* is taken to be feasible here, and [eq:risk] says what it is worth if it is not.
 
 The paper is the open loop with ``LocalPenalization`` and ``EP``; EL-k is ``Glasses(steps=k)``. The paper's Algorithm 1
 plans one evaluation too many; here n is what remains. Its second equation, the loss with the future integrated out, is the
@@ -31,9 +32,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from glasses.gaussian.expected_min import Expectation
+from glasses.gaussian.feasible_min import log_gain_of
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.candidates import CandidateSet, QueryPoint, active_steps, joint_of_steps
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, active_steps, joint_of_steps, log_chances
 from glasses.lookahead.determinantal import DeterminantalPoints
 from glasses.lookahead.loss import Steps
 from glasses.lookahead.oracles import Belief, KrigingBeliever, Oracle, before_outcome
@@ -70,7 +72,7 @@ class Glasses(LookAhead):
         self, candidates: CandidateSet, query: QueryPoint, steps: jax.Array, remaining: jax.Array
     ) -> jax.Array:
         mu, S, active = joint_of_steps(candidates, query, steps, remaining)
-        return self.expectation.log_gain(mu, S, candidates.eta, active)
+        return log_gain_of(self.expectation, mu, S, candidates.eta, active, log_chances(candidates, steps))
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,12 @@ class TwoStage(LookAhead):
         def one(args: tuple[jax.Array, jax.Array]) -> jax.Array:
             t, steps = args
             mu, S, active = joint_of_steps(candidates, query, steps, remaining)
-            c = S[0, 1:] / total
+            c, log_p = S[0, 1:] / total, log_chances(candidates, steps)
             some = jnp.any(active[1:])
             later = active[1:].at[0].set(active[1] | ~some)
             eta = jnp.minimum(candidates.eta, mu[0] + S[0, 0] / total * t)
-            gain = self.expectation.log_gain(mu[1:] + c * t, S[1:, 1:] - c[:, None] * c[None, :], eta, later)
+            mu, S = mu[1:] + c * t, S[1:, 1:] - c[:, None] * c[None, :]
+            gain = log_gain_of(self.expectation, mu, S, eta, later, None if log_p is None else log_p[1:])
             return jnp.where(some, jnp.where(some, gain, 0.0), -jnp.inf)
 
         rest = jax.lax.map(one, (t, steps))

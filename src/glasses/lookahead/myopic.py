@@ -18,9 +18,10 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 
 from glasses.gaussian.expected_min import Expectation
+from glasses.gaussian.feasible_min import log_gain_of
 from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps
+from glasses.lookahead.candidates import CandidateSet, QueryPoint, joint_of_steps, log_chances
 
 
 class Myopic:
@@ -46,8 +47,9 @@ class ExpectedLoss(Myopic):
     ) -> jax.Array:
         if candidates.n_pending == 0:
             return log_expected_improvement(query.mu, jnp.sqrt(query.var), candidates.eta)
-        mu, S, active = joint_of_steps(candidates, query, jnp.zeros(0, int), remaining)
-        return self.expectation.log_gain(mu, S, candidates.eta, active)
+        alone = jnp.zeros(0, int)
+        mu, S, active = joint_of_steps(candidates, query, alone, remaining)
+        return log_gain_of(self.expectation, mu, S, candidates.eta, active, log_chances(candidates, alone))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 
 from glasses.gaussian.univariate import log_expected_improvement
-from glasses.lookahead.candidates import CandidateSet, QueryPoint, incumbent_after_pending, times_feasibility
+from glasses.lookahead.candidates import EVEN, CandidateSet, QueryPoint, incumbent_after_pending, times_feasibility
 
 _JITTER = 1e-8
 
@@ -122,6 +122,13 @@ def is_copy(candidates: CandidateSet) -> jax.Array:
     return jnp.any(jnp.tril(candidates.copies, -1), axis=1) & candidates.is_exact
 
 
+def believed(candidates: CandidateSet, mu: jax.Array, i: jax.Array) -> jax.Array:
+    """What a step to candidate i is believed to bring: its mean; with constraints nothing where it is likely to violate one."""
+    if not candidates.is_constrained or candidates.log_feasibility is None:
+        return mu[i]
+    return jnp.where(candidates.log_feasibility[i] > EVEN, mu[i], jnp.inf)
+
+
 @dataclass(frozen=True)
 class KrigingBeliever:
     """[eq:kb]: each step maximises EI given the steps before it, whose outcomes are taken to be their means."""
@@ -142,7 +149,8 @@ class KrigingBeliever:
             i, chosen, free, budget = choose(candidates, score, free, budget)
             row = (candidates.pending.cov[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + noise)
             rest = jnp.maximum(rest - row * row, nugget)
-            return rows.at[k].set(row), rest, free, budget, jnp.minimum(eta, belief.mu[i]), steps.at[k - 1].set(chosen)
+            eta = jnp.minimum(eta, believed(candidates, belief.mu, i))
+            return rows.at[k].set(row), rest, free, budget, eta, steps.at[k - 1].set(chosen)
 
         rest = jnp.maximum(jnp.diagonal(candidates.pending.cov) - first * first, nugget)
         start = (rows, rest, free_candidates(candidates, query), budget_after(candidates, query), eta, no_steps(size))

@@ -34,12 +34,15 @@ from glasses.lookahead.candidates import CandidateSet, QueryPoint, times_feasibi
 from glasses.lookahead.loss import Steps
 from glasses.lookahead.losses import LookAhead
 from glasses.lookahead.oracles import KrigingBeliever, before_outcome, budget_after, choose, free_candidates, no_steps
+from glasses.lookahead.satisfaction import JointConstraints, at_first, constraint_normals
 from glasses.numerics.sobol import scrambled
 from glasses.runtime.padding import MAX_HORIZON, MAX_PENDING
 
 BLOCK = 16
 _MOST = 4096
 _FEASIBLE = MAX_HORIZON + MAX_PENDING  # where the numbers that decide about feasibility begin
+PLACES = _FEASIBLE  # of the numbers of a constraint: steps, then pending points
+_LAST = _FEASIBLE + MAX_HORIZON - 1  # the last of them; pending points take theirs from here downwards
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,15 @@ def simulate_block(
     block: jax.Array,
     *,
     for_forecast: bool = False,
+    joint: JointConstraints | None = None,
 ) -> Simulated:
     """Futures number ``BLOCK`` block and the ``BLOCK`` - 1 after it, out of a set of ``futures``."""
     t = jax.lax.dynamic_slice_in_dim(jnp.asarray(normals(futures)), block * BLOCK, BLOCK)
-    return jax.vmap(lambda t: simulate(candidates, query, remaining, size, t, for_forecast=for_forecast))(t)
+    if joint is None:
+        return jax.vmap(lambda t: simulate(candidates, query, remaining, size, t, for_forecast=for_forecast))(t)
+    drawn = jnp.asarray(constraint_normals(futures, joint.mu.shape[0], PLACES))
+    u = jax.lax.dynamic_slice_in_dim(drawn, block * BLOCK, BLOCK)
+    return jax.vmap(lambda t, u: simulate(candidates, query, remaining, size, t, for_forecast=True, joint=joint, u=u))(t, u)
 
 
 def simulate(
@@ -113,8 +121,13 @@ def simulate(
     t: jax.Array,
     *,
     for_forecast: bool = False,
+    joint: JointConstraints | None = None,
+    u: Any = None,
 ) -> Simulated:
     """The rest of the run if the standardised outcomes are t: of x* and the steps, of the pending points, of feasibility.
+
+    An evaluation that violates a constraint brings nothing and teaches what its value does. With ``joint`` the constraints are
+    drawn and learnt from as well (``satisfaction``), with numbers u: of x* and the steps, of the pending points.
 
     With noise, what counts is the posterior mean at a point after its outcome, as in ``losses``; of the last step, f itself. A
     later step fails with its probability, and then brings and teaches nothing. ``for_forecast``: also x* may fail (for a
@@ -124,43 +137,69 @@ def simulate(
     noise, nugget = candidates.noise, candidates.nugget
     n = jnp.minimum(remaining, size)
     mu, eta, at_query, pending_gain = candidates.mu, candidates.eta, query.mu, jnp.zeros(())
+    log_feasibility = candidates.log_feasibility
+    log_value: Any = None if candidates.failures is None else candidates.failures.log_value
+    value_at_query: Any = query.log_value
+    known_of = None if joint is None else at_first(joint, size + P)
 
-    def arrive(p: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def arrive(p: jax.Array, state: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outcome of a pending point: its row is known, only means move."""
-        mu, eta, at_query, gain = state
+        mu, eta, at_query, gain, known_of = state
         i, row, active = C + p, candidates.pending.rows[p], candidates.active[C + p]
+        counts = active
         ei = jnp.exp(log_expected_improvement(mu[i], jnp.where(active, row[i], 1.0), eta))
         mu, at_query = mu + row * t[MAX_HORIZON + p], at_query + query.loadings[p] * t[MAX_HORIZON + p]
-        return mu, jnp.where(active, jnp.minimum(eta, mu[i]), eta), at_query, gain + jnp.where(active, ei, 0.0)
+        if joint is not None and known_of is not None:
+            told = active & is_feasible(log_value[i], t[_LAST - p])
+            ei = ei * jnp.exp(log_value[i] + known_of.log_probability(joint)[i])
+            counts = told & known_of.is_met(joint, i, u[MAX_HORIZON + p])
+            known_of = known_of.after(joint, i, u[MAX_HORIZON + p], size + p, told)
+        elif candidates.is_constrained and log_feasibility is not None:
+            ei, counts = ei * jnp.exp(log_feasibility[i]), active & is_feasible(log_feasibility[i], t[_LAST - p])
+        eta = jnp.where(counts, jnp.minimum(eta, mu[i]), eta)
+        return mu, eta, at_query, gain + jnp.where(active, ei, 0.0), known_of
 
     if P:
-        mu, eta, at_query, pending_gain = jax.lax.fori_loop(0, P, arrive, (mu, eta, at_query, pending_gain))
+        begun = (mu, eta, at_query, pending_gain, known_of)
+        mu, eta, at_query, pending_gain, known_of = jax.lax.fori_loop(0, P, arrive, begun)
     total = jnp.sqrt(query.later_var + noise)
     reach = query.later_var / total
     known = (n > 1) | for_forecast
     first = jnp.exp(log_expected_improvement(at_query, jnp.where(known, reach, jnp.sqrt(query.later_var)), eta))
     row = query.later_cov / total
-    if for_forecast and query.log_feasibility is not None:
+    if joint is not None and known_of is not None:
+        told = is_feasible(value_at_query, t[_FEASIBLE])
+        first = first * jnp.exp(value_at_query + known_of.log_probability(joint)[joint.at])
+        went = told & known_of.is_met(joint, joint.at, u[0])
+        known_of = known_of.after(joint, joint.at, u[0], 0, told)
+        row, outcome = jnp.where(told, row, 0.0), jnp.where(went, at_query + reach * t[0], jnp.inf)
+    elif for_forecast and query.log_feasibility is not None:
         first, went = first * jnp.exp(query.log_feasibility), is_feasible(query.log_feasibility, t[_FEASIBLE])
-        row, outcome = jnp.where(went, row, 0.0), jnp.where(went, at_query + reach * t[0], jnp.inf)
+        told = went if value_at_query is None else is_feasible(value_at_query, t[_FEASIBLE])
+        row, outcome = jnp.where(told, row, 0.0), jnp.where(went, at_query + reach * t[0], jnp.inf)
     else:
         outcome = at_query + reach * t[0]
     mu, eta = mu + row * t[0], jnp.minimum(eta, outcome)
     rest = jnp.maximum(jnp.diagonal(candidates.pending.cov) - row * row, nugget)
     rows = jnp.zeros((size, U)).at[0].set(row)
-    log_feasibility = candidates.log_feasibility
 
-    def step(k: jax.Array, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        rows, rest, mu, eta, free, budget, gains, best, steps = state
-        score = times_feasibility(log_expected_improvement(mu, jnp.sqrt(rest), eta), log_feasibility)
+    def step(k: jax.Array, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        known_of, rows, rest, mu, eta, free, budget, gains, best, steps = state
+        now = log_feasibility if joint is None or known_of is None else log_value + known_of.log_probability(joint)
+        score = times_feasibility(log_expected_improvement(mu, jnp.sqrt(rest), eta), now)
         i, chosen, free, budget = choose(candidates, score, free, budget)
         row = (candidates.pending.cov[i] - rows[:, i] @ rows) / jnp.sqrt(rest[i] + noise)
         sd = jnp.where((k + 1 < n) | for_forecast, row[i], jnp.sqrt(rest[i]))
         happens = chosen >= 0
         gain = log_expected_improvement(mu[i], sd, eta)
-        if log_feasibility is not None:
+        if joint is not None and known_of is not None and now is not None:
+            told = is_feasible(log_value[i], t[_FEASIBLE + k])
+            gain, went = gain + now[i], told & known_of.is_met(joint, i, u[k])
+            known_of, row = known_of.after(joint, i, u[k], k, told & happens), jnp.where(told, row, 0.0)
+        elif log_feasibility is not None:
             gain, went = gain + log_feasibility[i], is_feasible(log_feasibility[i], t[_FEASIBLE + k])
-            row = jnp.where(went, row, 0.0)
+            told = went if log_value is None else is_feasible(log_value[i], t[_FEASIBLE + k])
+            row = jnp.where(told, row, 0.0)
         else:
             went = jnp.asarray(True)
         gain = jnp.exp(gain)
@@ -168,12 +207,21 @@ def simulate(
         eta = jnp.where(happens & went, jnp.minimum(eta, mu[i]), eta)
         rest = jnp.maximum(rest - row * row, nugget)
         gains = gains.at[k].set(jnp.where(happens, gain, 0.0))
-        return rows.at[k].set(row), rest, mu, eta, free, budget, gains, best.at[k].set(eta), steps.at[k - 1].set(chosen)
+        kept = gains, best.at[k].set(eta), steps.at[k - 1].set(chosen)
+        return known_of, rows.at[k].set(row), rest, mu, eta, free, budget, *kept
 
     zeros = jnp.zeros(size)
-    begun = (rows, rest, mu, eta, free_candidates(candidates, query), budget_after(candidates, query))
+    start: tuple[Any, ...] = (
+        known_of,
+        rows,
+        rest,
+        mu,
+        eta,
+        free_candidates(candidates, query),
+        budget_after(candidates, query),
+    )
     kept = (zeros.at[0].set(first + pending_gain), zeros.at[0].set(eta), no_steps(size))
-    *_, gains, best, steps = jax.lax.fori_loop(1, n, step, (*begun, *kept))
+    *_, gains, best, steps = jax.lax.fori_loop(1, n, step, (*start, *kept))
     return Simulated(jnp.sum(gains), gains, best, steps)
 
 

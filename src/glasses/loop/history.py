@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from glasses.loop.checks import values_of
-from glasses.loop.ledger import Ledger
+from glasses.loop.constraints import constraint_values
+from glasses.loop.ledger import Ledger, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +20,8 @@ class Change:
     """One change. Points have the form the objective takes; a value of None is a failed evaluation.
 
     ``what``: "correct", "withdraw" or "cancel". ``number``: which result, in order of telling; None for a pending point.
-    ``x``, ``y``: what was there before. ``new_x``, ``new_y``: what is there now; None where it was taken out.
+    ``x``, ``y``: what was there before. ``new_x``, ``new_y``: what is there now; None where it was taken out. ``constraints``,
+    ``new_constraints``: the values of constraints, likewise; None where there are none.
     """
 
     what: str
@@ -29,6 +31,8 @@ class Change:
     new_x: Any = None
     new_y: float | None = None
     reason: str | None = None
+    constraints: Values | None = None
+    new_constraints: Values | None = None
 
 
 class History:
@@ -38,24 +42,31 @@ class History:
         self.ledger, self.space = ledger, ledger.space
         self.changes: list[Change] = []
 
-    def correct(self, x: Any, y: Any, at: Any, reason: str | None) -> None:
-        """``Optimizer.correct``; y is Ellipsis where the value stays."""
+    def correct(self, x: Any, y: Any, at: Any, reason: str | None, constraints: Any = ...) -> None:
+        """``Optimizer.correct``; y and constraints are Ellipsis where the values stay."""
         number = self._number(x)
         point, value, why = self.ledger.result(number)
-        if y is ... and at is None:
+        if y is ... and at is None and constraints is ...:
             raise ValueError("There is nothing to correct: give the value y, the point at, or both.")
         new_value = value if y is ... else values_of(y, "y", single=True)[0]
+        row = self.ledger.constraints_of(number)
+        new_row = row if constraints is ... and new_value is not None and (row or not self.ledger.constraints) else None
+        if new_row is None:
+            given = None if constraints is ... else constraints
+            new_row = constraint_values(given, self.ledger.constraints, [new_value], single=True)[0]
         new_point = point if at is None else self._one(at, "at")
-        self.ledger.correct(number, new_point, new_value, reason or (why if y is ... else None))
+        self.ledger.correct(number, new_point, new_value, reason or (why if y is ... else None), new_row)
         form = self.space.form
-        self.changes.append(Change("correct", number, form(point), value, form(new_point), new_value, reason))
+        changed = form(point), value, form(new_point), new_value, reason, row or None, new_row or None
+        self.changes.append(Change("correct", number, *changed))
 
     def withdraw(self, x: Any, reason: str | None) -> None:
         """``Optimizer.withdraw``."""
         number = self._number(x)
         point, value, _ = self.ledger.result(number)
+        row = self.ledger.constraints_of(number) or None
         self.ledger.withdraw(number)
-        self.changes.append(Change("withdraw", number, self.space.form(point), value, reason=reason))
+        self.changes.append(Change("withdraw", number, self.space.form(point), value, reason=reason, constraints=row))
 
     def cancel(self, x: Any, reason: str | None) -> None:
         """``Optimizer.cancel``."""

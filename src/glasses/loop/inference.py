@@ -21,7 +21,8 @@ from glasses.search.decision import Problem
 from glasses.search.pending import pending_gain
 from glasses.search.predict import predict
 from glasses.space.space import in_cube
-from glasses.surrogate.feasibility import FailureClassifier, fit_failures, told_failures
+from glasses.surrogate.constraints import ConstrainedFeasibility, ConstraintFits, fit_constraints, with_allowed
+from glasses.surrogate.feasibility import FailureClassifier, fit_failures, nothing_failed, told_failures
 from glasses.surrogate.fit import LARGEST_FIT, conditioned
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.outputs import Outputs, Standardize, fitted_outputs
@@ -89,10 +90,11 @@ class Inference:
     def _outputs(self, n: int) -> Outputs:
         """The output transform of the first n values told.
 
-        It must be affine at and below the incumbent. Where data outside the space are better than that, they may bend it there:
-        then outputs are standardised only.
+        It must be affine at and below the incumbent. Where data outside the space or infeasible data are better than that, they
+        may bend it there: then outputs are standardised only.
         """
         values, inside = np.array(self.ledger.y[:n]), self.space.is_inside(np.array(self.ledger.X[:n]))
+        inside = inside & self.ledger.feasible[:n]
         found = fitted_outputs(self.model.outputs, values)
         lowest, best = float(np.min(values)), float(np.min(values, where=inside, initial=np.inf))
         if not lowest < best < np.inf:
@@ -111,8 +113,31 @@ class Inference:
         told = len(self.ledger.y)
         return [self._error(i) for i in range(max(first, told - LOOK_BACK), told)]
 
-    def feasibility(self) -> FailureClassifier | None:
-        """The model of failures, once there is one."""
+    def feasibility(self) -> FailureClassifier | ConstrainedFeasibility | None:
+        """The model of failures, once there is one; with constraints, that of both."""
+        ledger, failures = self.ledger, self._failures()
+        if not ledger.constraints:
+            return failures
+        fits = self.once("constraints", (len(ledger.y), self.model), self._constraints)
+        return fits.with_failures(failures or nothing_failed((data_size(1), self.space.d), self.space.lattice))
+
+    def _constraints(self) -> ConstraintFits:
+        return fit_constraints(
+            self.model, self.space.to_unit(np.array(self.ledger.X)), np.array(self.ledger.G), self.space.choice
+        )
+
+    def masked(self, post: Posterior) -> Posterior:
+        """The posterior that knows which of its observations violate a constraint."""
+        feasible = self.ledger.feasible
+        if not self.ledger.constraints:
+            return post
+        if int(post.n) != len(feasible):  # some stand for all (``surrogate.inducing``)
+            X = self.space.to_unit(np.array(self.ledger.X))
+            good = {x.tobytes() for x, each in zip(X, feasible, strict=True) if each}
+            feasible = np.array([x.tobytes() in good for x in np.asarray(post.X)[: int(post.n)]])
+        return with_allowed(post, feasible)
+
+    def _failures(self) -> FailureClassifier | None:
         ledger = self.ledger
         if not ledger.failed:
             return None
@@ -161,7 +186,8 @@ class Inference:
     def _key_of_error(self, i: int) -> tuple[GaussianProcess, bytes]:
         X, y = self.space.to_unit(np.array(self.ledger.X[: i + 1])), np.array(self.ledger.y[: i + 1])
         choice = b"" if self.space.choice is None else np.asarray(self.space.choice).tobytes()
-        return self.model, hashlib.sha256(X.tobytes() + y.tobytes() + choice).digest()
+        infeasible = (~self.ledger.feasible[: i + 1]).tobytes() if self.ledger.constraints else b""
+        return self.model, hashlib.sha256(X.tobytes() + y.tobytes() + choice + infeasible).digest()
 
     def _errors_from(self, i: int) -> dict[tuple[GaussianProcess, bytes], float]:
         """z of value number i, predicted from all before it with the transform and the hyperparameters of an earlier fit.
@@ -210,7 +236,7 @@ class Inference:
 
     def _told_failures(self, post: Posterior) -> Posterior:
         """With room for what is pending, and each failed point as having brought nothing."""
-        ledger = self.ledger
+        ledger, post = self.ledger, self.masked(post)
         post = _with_room(post, len(ledger.failed) + len(ledger.pending))
         if not ledger.failed:
             return post

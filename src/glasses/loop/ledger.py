@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +22,12 @@ from glasses.space.lattice import resolution
 from glasses.space.space import Space
 
 _ROUNDING = 1e-12  # of sums of costs
+Names = tuple[str | int, ...]
+Values = tuple[float, ...]
 _POINTS = ("X", "failed", "pending", "first")  # lists of raw points
-_REST = ("y", "numbers", "reasons", "failed_numbers")
+_REST = ("y", "G", "numbers", "reasons", "failed_numbers")
 _FAILED = ("failed", "reasons", "failed_numbers")
-_RESULTS = ("X", "y", "numbers", "failed", "reasons", "failed_numbers")
+_RESULTS = ("X", "y", "G", "numbers", "failed", "reasons", "failed_numbers")
 
 
 class ExhaustedError(ValueError):
@@ -46,16 +49,21 @@ class Failure:
 class Ledger:
     """Raw points and their outcomes. ``count_failures=False`` lets as many failures as the budget go free.
 
-    Without ``cost`` every evaluation costs 1, and all amounts are whole numbers.
+    Without ``cost`` every evaluation costs 1, and all amounts are whole numbers. ``constraints``: the names of those whose
+    values every result has beside y (NaN for one that is not known); none, if there are no constraints.
     """
 
-    def __init__(self, space: Space, budget: float, count_failures: bool, cost: Cost | None = None) -> None:
+    def __init__(
+        self, space: Space, budget: float, count_failures: bool, cost: Cost | None = None, constraints: Names = ()
+    ) -> None:
         self.space = space
         self.cost = cost
+        self.constraints = constraints
         self._budget = self._checked(budget)
         self.count_failures = count_failures
         self.X: list[np.ndarray] = []
         self.y: list[float] = []
+        self.G: list[Values] = []  # the values of the constraints: one tuple per value of y
         self.failed: list[np.ndarray] = []
         self.reasons: list[str] = []
         self.pending: list[np.ndarray] = []
@@ -68,16 +76,23 @@ class Ledger:
     def state(self) -> dict[str, Any]:
         """Everything told, asked and queued, in numbers and texts."""
         plain = {name: [x.tolist() for x in getattr(self, name)] for name in _POINTS}
-        return {**plain, **{name: getattr(self, name) for name in (*_REST, "told", "revision")}}
+        found = {**plain, **{name: getattr(self, name) for name in (*_REST, "told", "revision")}}
+        if self.constraints:  # JSON has no NaN
+            return found | {"G": [[None if math.isnan(g) else g for g in row] for row in self.G]}
+        del found["G"]
+        return found
 
     def restore(self, state: dict[str, Any]) -> None:
         """Put back what ``state`` gave."""
-        found = {name: [np.array(x, dtype=float) for x in state[name]] for name in _POINTS}
+        found: dict[str, list[Any]] = {name: [np.array(x, dtype=float) for x in state[name]] for name in _POINTS}
+        state = {"G": [[]] * len(state["y"]), **state}
         found |= {name: list(state[name]) for name in _REST}
+        found["G"] = [tuple(math.nan if g is None else float(g) for g in row) for row in found["G"]]
         told, numbers = int(state["told"]), [*found["numbers"], *found["failed_numbers"]]
-        lengths = [len({len(found[name]) for name in names}) for names in (("X", "y", "numbers"), _FAILED)]
+        lengths = [len({len(found[name]) for name in names}) for names in (("X", "y", "G", "numbers"), _FAILED)]
         rows = [x.shape == (self.space.d,) and bool(np.all(np.isfinite(x))) for name in _POINTS for x in found[name]]
         sorted_ones = all(found[name] == sorted(set(found[name])) for name in ("numbers", "failed_numbers"))
+        rows += [len(row) == len(self.constraints) for row in found["G"]]
         if lengths != [1, 1] or not all(rows) or not sorted_ones or not set(numbers) <= set(range(told)):
             raise ValueError("its results do not fit together")
         if not all(isinstance(y, int | float) and math.isfinite(y) for y in found["y"]):
@@ -141,6 +156,19 @@ class Ledger:
             return int(self.spendable)
         return max(0, math.floor(self.spendable / self.cost.cheapest))
 
+    def ahead(self, name: str, given: int | None, most: int) -> int:
+        """How many evaluations to look ahead: those given, which must fit, or as many as can be."""
+        n = whole(name, most if given is None else given, 1, ": leave it out to look as far as can be")
+        if n > max(1, self.remaining):
+            raise ValueError(f"{name} = {n} but {self.remaining} {self.of_budget()}: look less far or raise the budget.")
+        return n
+
+    def of_budget(self) -> str:
+        """What remains of the budget, behind the number of evaluations."""
+        if self.cost is None:
+            return f"of {self._budget:g} evaluations remain"
+        return f"at most fit into the {self.unspent:.6g} left"
+
     def affords(self, x: np.ndarray, besides: list[np.ndarray] | None = None) -> bool:
         """Whether an evaluation at x can still be paid for, ``besides`` others that are only planned."""
         return self.cost_of([*(besides or []), x]) <= self.spendable
@@ -154,7 +182,14 @@ class Ledger:
     def _free_failures(self) -> float:
         return 0 if self.count_failures else self._budget
 
-    def tell(self, points: np.ndarray, values: list[float | None], reason: str | None, names: tuple[str, str]) -> None:
+    def tell(
+        self,
+        points: np.ndarray,
+        values: list[float | None],
+        reason: str | None,
+        names: tuple[str, str],
+        constraints: Sequence[Values] | None = None,
+    ) -> None:
         """Record outcomes; a point that was pending or to be tried first no longer is."""
         if len(values) != len(points):
             raise ValueError(
@@ -177,11 +212,11 @@ class Ledger:
                 f"({self.spent:g} told, {self.cost_of([*points]):g} new, {held:g} pending): raise the budget first."
             )
         self.pending, self.first = pending, first
-        for point, value in zip(points, values, strict=True):
-            self._put(self.told, point, value, reason)
+        for point, value, row in zip(points, values, constraints or [()] * len(values), strict=True):
+            self._put(self.told, point, value, reason, row)
             self.told += 1
 
-    def _put(self, number: int, point: np.ndarray, value: float | None, reason: str | None) -> None:
+    def _put(self, number: int, point: np.ndarray, value: float | None, reason: str | None, constraints: Values = ()) -> None:
         """Enter a result where its number belongs."""
         numbers = self.failed_numbers if value is None else self.numbers
         at = bisect.bisect(numbers, number)
@@ -192,12 +227,13 @@ class Ledger:
         else:
             self.X.insert(at, point)
             self.y.insert(at, value)
+            self.G.insert(at, constraints)
 
     def _take(self, number: int) -> None:
         """Take a result out."""
         if number in self.numbers:
             at = self.numbers.index(number)
-            del self.numbers[at], self.X[at], self.y[at]
+            del self.numbers[at], self.X[at], self.y[at], self.G[at]
         else:
             at = self.failed_numbers.index(number)
             del self.failed_numbers[at], self.failed[at], self.reasons[at]
@@ -209,6 +245,10 @@ class Ledger:
             return self.X[at], self.y[at], None
         at = self.failed_numbers.index(number)
         return self.failed[at], None, self.reasons[at]
+
+    def constraints_of(self, number: int) -> Values:
+        """The values of the constraints of a result; none, if it failed."""
+        return self.G[self.numbers.index(number)] if number in self.numbers else ()
 
     def number_of(self, x: np.ndarray) -> int:
         """The number of the one result at this raw point."""
@@ -235,11 +275,13 @@ class Ledger:
         if number not in self.numbers and number not in self.failed_numbers:
             raise ValueError(f"Result number {number} was withdrawn: tell it again to have it back.")
 
-    def correct(self, number: int, point: np.ndarray, value: float | None, reason: str | None) -> None:
+    def correct(
+        self, number: int, point: np.ndarray, value: float | None, reason: str | None, constraints: Values = ()
+    ) -> None:
         """Put this in the place of a result."""
         changed = self.snapshot()
         changed._take(number)
-        changed._put(number, point, value, reason)
+        changed._put(number, point, value, reason, constraints)
         used = changed.spent + self.cost_of(self.pending)
         if used > max(self._budget, self.spent + self.cost_of(self.pending)) * (1 + _ROUNDING):
             raise ValueError(
@@ -268,17 +310,32 @@ class Ledger:
         self.revision += 1
 
     @property
+    def feasible(self) -> np.ndarray:
+        """Which values violate no constraint."""
+        return np.array([not any(g > 0.0 for g in row) for row in self.G], bool)
+
+    @property
+    def feasible_values(self) -> list[float]:
+        """The values that violate no constraint, in order of arrival."""
+        return [y for y, feasible in zip(self.y, self.feasible, strict=True) if feasible]
+
+    @property
+    def has_value_inside(self) -> bool:
+        """Whether there is a value inside today's ranges, feasible or not."""
+        return bool(self.y) and bool(np.any(self.space.is_inside(np.array(self.X))))
+
+    @property
     def best(self) -> int | None:
-        """Which value is the lowest of those inside today's ranges; None if there is none."""
+        """Which value is the lowest of those inside today's ranges that are feasible; None if there is none."""
         if not self.y:
             return None
-        values = np.where(self.space.is_inside(np.array(self.X)), np.array(self.y), np.inf)
+        values = np.where(self.space.is_inside(np.array(self.X)) & self.feasible, np.array(self.y), np.inf)
         lowest = int(np.argmin(values))
         return lowest if np.isfinite(values[lowest]) else None
 
     @property
     def best_value(self) -> float:
-        """The lowest value inside today's ranges; infinite if there is none."""
+        """The lowest feasible value inside today's ranges; infinite if there is none."""
         return math.inf if self.best is None else self.y[self.best]
 
     def next_given(self) -> int | None:

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from glasses.lookahead.loss import Loss
+from glasses.loop.constraints import with_constraints
 from glasses.loop.minimize import run
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
@@ -22,6 +23,7 @@ def maximize(
     *,
     budget: float,
     cost: Any = None,
+    constraints: Any = None,
     n_initial: int | None = None,
     x0: Any = None,
     y0: Any = None,
@@ -43,12 +45,14 @@ def maximize(
     """Maximise ``fun`` over ``bounds`` with ``budget`` evaluations, planning every one of them for all that are left.
 
     Everything is as in ``minimize`` with larger values better: ``y0``, ``best_possible`` (a ceiling), ``stop``
-    (``Target(100)``: at least 100), what ``verbose`` prints, and the values in the result.
+    (``Target(100)``: at least 100), what ``verbose`` prints, and the values in the result. Constraints keep their sense.
     """
+    fun, names = (Negated(fun), None) if constraints is None else with_constraints(fun, constraints, sign=-1.0)
     optimizer = Optimizer(
         bounds,
         budget=budget,
         cost=cost,
+        constraints=names,
         n_initial=n_initial,
         x0=x0,
         y0=y0 if y0 is None else [_negated(y) for y in (y0 if isinstance(y0, list | tuple) else list(y0))],
@@ -64,7 +68,7 @@ def maximize(
     optimizer._planner.sign = -1.0
     return run(
         optimizer,
-        Negated(fun),
+        fun,
         catch=catch,
         executor=executor,
         workers=workers,

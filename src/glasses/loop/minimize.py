@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -13,10 +12,12 @@ from typing import Any, NamedTuple
 from glasses.lookahead.loss import Loss
 from glasses.loop.broken import is_broken, sign_of
 from glasses.loop.checks import values_of, whole
+from glasses.loop.constraints import Evaluated, WrongValuesError, evaluated_values, with_constraints
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
 from glasses.loop.stopping import Criterion, Price, for_maximizing, is_criterion
+from glasses.loop.table import Table
 from glasses.presets import Preset
 from glasses.search.decision import Search
 from glasses.surrogate.gaussian_process import GaussianProcess
@@ -30,6 +31,7 @@ def minimize(
     *,
     budget: float,
     cost: Any = None,
+    constraints: Any = None,
     n_initial: int | None = None,
     x0: Any = None,
     y0: Any = None,
@@ -67,6 +69,9 @@ def minimize(
     cost : callable or dict, optional
         What an evaluation costs: a function called like the objective, or a table ``{parameter: {value: cost}}`` or
         ``{parameter: cost per unit}``. Default: every evaluation costs 1.
+    constraints : callable, list, dict or scipy.optimize.NonlinearConstraint, optional
+        Functions ``g(x)``, called like ``fun`` and feasible where ``g(x) <= 0``, in a list or by name; their values are
+        modelled. Where one run gives both: how many there are or their names, and ``fun`` returns ``y, [g1, g2]``.
     n_initial : int, optional
         Evaluations before the model decides. Default: 2 d, at least 3, at most half the budget.
     x0 : array_like, optional
@@ -110,7 +115,7 @@ def minimize(
         The best point ``x`` and its value ``fun``, every evaluation, and the point that the model recommends.
         ``status`` and ``message`` say why the run ended: 0 budget spent, 3 nothing new left to evaluate, 4 the executor
         broke, 5 ``stop`` was met, 99 stopped by ``callback``; ``success`` is False for 4 and 99, and where every evaluation
-        failed.
+        failed or violates a constraint (2, the budget spent).
 
     Raises
     ------
@@ -119,10 +124,12 @@ def minimize(
     RuntimeError
         From the last exception of an objective whose first three evaluations failed in the same way.
     """
+    fun, names = with_constraints(fun, constraints)
     optimizer = Optimizer(
         bounds,
         budget=budget,
         cost=cost,
+        constraints=names,
         n_initial=n_initial,
         x0=x0,
         y0=y0,
@@ -292,19 +299,23 @@ def _outcome(x: Any, future: Future[Any]) -> Outcome:
 
 
 def _is_caught(outcome: Outcome, catch: Any) -> bool:
-    return outcome.error is None or isinstance(outcome.error, catch)
+    return outcome.error is None or (isinstance(outcome.error, catch) and not isinstance(outcome.error, WrongValuesError))
 
 
 def _tell(optimizer: Optimizer, outcome: Outcome) -> str | None:
     """Record an outcome; the reason if it is a failure."""
     x, y, error = outcome
+    y, given = y if isinstance(y, Evaluated) else (y, None)
     reason = f"{type(error).__name__}: {error}" if error is not None else f"returned {y!r}"
     try:
         value = values_of(y, "y", single=True)[0]
     except ValueError as unusable:
         reason, value = str(unusable), None
+    if error is None and value is not None and optimizer._ledger.constraints:
+        given, unusable_one = evaluated_values(given, optimizer._ledger.constraints)
+        reason, value = (reason, value) if unusable_one is None else (unusable_one, None)
     if error is None and value is not None:
-        optimizer.tell(x, value)
+        optimizer.tell(x, value, constraints=given)
         return None
     if not optimizer.record().failures:
         warnings.warn(f"The evaluation at {x} failed ({reason}) and is kept as failed; the run goes on.", stacklevel=3)
@@ -352,30 +363,7 @@ def _call(callback: Callable[..., Any], result: Result) -> None:
 
 
 def _ended(result: Result, status: int, message: str) -> Result:
-    result.success, result.status, result.message = status in (3, 5), status, message
+    found = len(result.func_vals) == 0 or result.x is not None
+    result.success, result.status = status in (3, 5) and found, status
+    result.message = message if found else f"Nothing feasible was found. {message}"
     return result
-
-
-class Table:
-    """One printed line per evaluation."""
-
-    def __init__(self, optimizer: Optimizer, *, upwards: bool = False) -> None:
-        self.optimizer, self.sign = optimizer, -1.0 if upwards else 1.0
-        self.start = time.perf_counter()
-        print(f"{'eval':>5} {'left':>5} {'value':>13} {'best':>13} {'seconds':>8}  point", flush=True)
-
-    def row(self, x: Any, failure: str | None = None) -> None:
-        values = self.optimizer.values
-        done = self.optimizer.record().nfev
-        best = f"{self.sign * min(values):13.6g}" if values else f"{'-':>13}"
-        shown = f"{'failed':>13} " if failure else f"{self.sign * values[-1]:13.6g}{'*' if values[-1] == min(values) else ' '}"
-        pairs = x.items() if isinstance(x, dict) else ((None, value) for value in x)
-        point = ", ".join(f"{name}={_short(value)}" if name else _short(value) for name, value in pairs)
-        seconds = time.perf_counter() - self.start
-        print(f"{done:5d} {self.optimizer.remaining:5d} {shown}{best} {seconds:8.1f}  {point}", flush=True)
-        if failure:
-            print(f"{'':12}{failure}", flush=True)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -21,6 +21,7 @@ import numpy as np
 
 from glasses.lookahead.loss import Loss
 from glasses.loop.checks import checked_best_possible, checked_levels, checked_part, checked_seed, values_of, whole
+from glasses.loop.constraints import constraint_names, constraint_values
 from glasses.loop.cost import Cost
 from glasses.loop.design import usual_initial
 from glasses.loop.history import Change, History
@@ -62,6 +63,8 @@ class Optimizer(Saved):
     cost : callable or dict, optional
         What an evaluation costs: a function called like the objective, or a table (``{parameter: {value: cost}}`` or
         ``{parameter: cost per unit}``).
+    constraints : int or list of str, optional
+        How many constraints there are, or their names. Each value is told with theirs, and feasible if none is above 0.
     n_initial : int, optional
         Evaluations before the model decides (default: 2 d, at least 3, at most half the budget).
     x0, y0 : optional
@@ -86,6 +89,7 @@ class Optimizer(Saved):
         *,
         budget: float,
         cost: Any = None,
+        constraints: int | Sequence[str | int] | None = None,
         n_initial: int | None = None,
         x0: Any = None,
         y0: Any = None,
@@ -104,7 +108,8 @@ class Optimizer(Saved):
         self.seed = checked_seed(seed)
         if not isinstance(count_failures, bool):
             raise ValueError(f"count_failures must be True or False, got {count_failures!r}.")
-        self._ledger = Ledger(self.space, budget, count_failures, None if cost is None else Cost(self.space, cost))
+        price, names = None if cost is None else Cost(self.space, cost), constraint_names(constraints)
+        self._ledger = Ledger(self.space, budget, count_failures, price, names)
         self._planner = Planner(Inference(self._ledger, parts.model, self.seed), parts.loss, parts.search)
         self.best_possible = best_possible
         typical = 1 if self._ledger.cost is None else self._ledger.cost.usual
@@ -124,6 +129,8 @@ class Optimizer(Saved):
 
     def _begin(self, x0: Any, y0: Any) -> None:
         points, _ = self.space.read(x0, "x0")
+        if y0 is not None and self._ledger.constraints:
+            raise ValueError("y0 lacks the values of the constraints: leave it out and tell(x, y, constraints=...).")
         if y0 is not None:
             self._ledger.tell(points, values_of(y0, "y0", single=False), None, ("x0", "y0"))
         elif self._ledger.cost_of([*points]) > self._ledger.spendable:
@@ -220,7 +227,7 @@ class Optimizer(Saved):
         count, ledger = 1 if n is None else whole("n", n, 1), self._ledger
         if count > self.remaining:
             raise ValueError(
-                f"{count} asked but {self.remaining} {self._of_budget()} ({ledger.spent:g} told, "
+                f"{count} asked but {self.remaining} {self._ledger.of_budget()} ({ledger.spent:g} told, "
                 f"{ledger.cost_of(ledger.pending):g} pending): tell results or raise optimizer.budget."
             )
         before = ledger.pending, ledger.first
@@ -239,7 +246,7 @@ class Optimizer(Saved):
         return asked[0] if n is None else asked
 
     @_in_turn
-    def tell(self, x: Any, y: Any, *, reason: str | None = None, outside: bool = False) -> None:
+    def tell(self, x: Any, y: Any, *, constraints: Any = None, reason: str | None = None, outside: bool = False) -> None:
         """Record one evaluation or several: points asked for or not, in any order.
 
         Parameters
@@ -247,17 +254,21 @@ class Optimizer(Saved):
         x : point or list of points
         y : float or list of floats
             None, NaN or an infinite value means that the evaluation failed.
+        constraints : list of float or dict, optional
+            The values of the constraints; of several points a list of those. Those of a failed evaluation are not kept.
         reason : str, optional
             Why it failed.
         outside : bool
             Accept points outside the bounds too: data for the model, never the incumbent.
         """
         points, single = self.space.read(x, outside=outside)
-        self._ledger.tell(points, values_of(y, "y", single), reason, ("x", "y"))
+        values, names = values_of(y, "y", single), self._ledger.constraints
+        rows = constraint_values(constraints, names, values, single=single) if len(values) == len(points) else None
+        self._ledger.tell(points, values, reason, ("x", "y"), rows)
 
     @_in_turn
-    def correct(self, x: Any, y: Any = ..., *, at: Any = None, reason: str | None = None) -> None:
-        """Correct a result that was told: its value, its point or both. What was stays in ``history``.
+    def correct(self, x: Any, y: Any = ..., *, at: Any = None, constraints: Any = ..., reason: str | None = None) -> None:
+        """Correct a result that was told: its value, its point, its constraints. What was stays in ``history``.
 
         From then on everything is as if the corrected results had been told, in the same order.
 
@@ -270,10 +281,12 @@ class Optimizer(Saved):
             The value; None, NaN or an infinite one means that the evaluation failed. Left out: the value stays.
         at : point, optional
             Where it really was evaluated.
+        constraints : list of float or dict, optional
+            The values of the constraints. Left out: they stay.
         reason : str, optional
             Why; of a failure, why it failed.
         """
-        self._history.correct(x, y, at, reason)
+        self._history.correct(x, y, at, reason, constraints)
 
     @_in_turn
     def withdraw(self, x: Any, reason: str | None = None) -> None:
@@ -294,14 +307,14 @@ class Optimizer(Saved):
         points, _ = self.space.read(x, outside=outside)
         if self._ledger.cost_of([*points]) > self._ledger.spendable:
             raise ValueError(
-                f"{len(points)} more pending points but {self.remaining} {self._of_budget()}: raise the budget first."
+                f"{len(points)} more pending points but {self.remaining} {self._ledger.of_budget()}: raise the budget first."
             )
         self._ledger.pending = [*self._ledger.pending, *points]
         self._planner.parallel = max(self._planner.parallel, len(self._ledger.pending) + 1)
 
     @_in_turn
     def result(self) -> Result:
-        """Everything known so far; ``success`` once the budget is spent."""
+        """Everything known so far; ``success`` once the budget is spent and something feasible is known."""
         result = self.record()
         if self._ledger.y:
             result.recommended = self._planner.recommend()
@@ -325,6 +338,11 @@ class Optimizer(Saved):
         """
         return self._planner.quantiles(self._predictable(x), checked_levels(levels))
 
+    @_in_turn
+    def feasibility(self, x: Any) -> np.ndarray:
+        """The probability that an evaluation at one point or several is feasible: gives a value and violates no constraint."""
+        return self._planner.feasibility(self._predictable(x))
+
     def _predictable(self, x: Any) -> np.ndarray:
         """Points to predict at, once there is something to predict from."""
         points, _ = self.space.read(x)
@@ -343,7 +361,7 @@ class Optimizer(Saved):
             raise ValueError("There is no data to value a point by: tell at least one evaluation first.")
         if not self.loss.is_gain:
             raise ValueError(f"{type(self.loss).__name__} is no expected value: use Glasses, TwoStage or ExpectedLoss.")
-        return self._planner.loss_at(points, self._ahead("left", left, max(1, self.remaining)))
+        return self._planner.loss_at(points, self._ledger.ahead("left", left, max(1, self.remaining)))
 
     @_in_turn
     def plan(self) -> Plan:
@@ -366,7 +384,7 @@ class Optimizer(Saved):
         if self._ledger.cost is not None:
             if self.remaining == 0:
                 raise ValueError(f"Nothing is left to forecast: the budget of {self.budget:g} is used; raise optimizer.budget.")
-            self._ahead("steps", steps, 1)
+            self._ledger.ahead("steps", steps, 1)
         n = None if steps is None else whole("steps", steps, 1, ": leave it out to look as far as can be")
         return self._planner.forecast(n, None if x is None else self.space.read(x)[0][0], raw=raw)
 
@@ -374,16 +392,3 @@ class Optimizer(Saved):
     def posterior(self) -> Posterior:
         """The fitted model given everything told, over the unit cube and transformed outputs, as NumPy arrays."""
         return jax.tree.map(np.asarray, self._planner.inference.posterior())
-
-    def _ahead(self, name: str, given: int | None, most: int) -> int:
-        n = whole(name, most if given is None else given, 1, ": leave it out to look as far as can be")
-        if n > max(1, self.remaining):
-            raise ValueError(f"{name} = {n} but {self.remaining} {self._of_budget()}: look less far or raise the budget.")
-        return n
-
-    def _of_budget(self) -> str:
-        return (
-            f"of {self.budget:g} evaluations remain"
-            if self._ledger.cost is None
-            else f"at most fit into the {self._ledger.unspent:.6g} left"
-        )

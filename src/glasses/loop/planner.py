@@ -29,7 +29,7 @@ from glasses.numerics.kronecker import kronecker
 from glasses.runtime.padding import MAX_HORIZON
 from glasses.search.decision import Decision, Search, Trust, horizon
 from glasses.search.plan import forecast_after, plan_after
-from glasses.search.predict import predict
+from glasses.search.predict import feasible_at, predict
 from glasses.search.propose import candidates_for
 from glasses.search.recommend import lowest_mean
 from glasses.search.surface import gains_at
@@ -72,7 +72,7 @@ class Planner:
     def is_initial(self) -> bool:
         """Whether the next point is an initial one: given by x0, not enough evaluations yet, or no value inside the ranges."""
         ledger = self.ledger
-        return ledger.next_given() is not None or ledger.evaluated < self.n_initial or ledger.best is None
+        return ledger.next_given() is not None or ledger.evaluated < self.n_initial or not ledger.has_value_inside
 
     def next(self) -> Suggestion:
         """The next point."""
@@ -128,6 +128,8 @@ class Planner:
                 f"tell {needed - len(ledger.y)} more first."
             )
         if ledger.best is None:
+            if ledger.has_value_inside:
+                raise TooFewValuesError("A forecast needs a feasible value, got none: it says what comes after the first one.")
             raise TooFewValuesError("A forecast needs a value inside today's ranges, got none: evaluate there first.")
         self.check_not_exhausted()
         left = ledger.remaining
@@ -165,7 +167,8 @@ class Planner:
         if raw:
             return forecast
         if not isinstance(known.model.fit, Known):
-            forecast = CORRECTION.applied(forecast, self.ledger.y, len(self.ledger.pending), known.pending_gain())
+            values = self.ledger.feasible_values
+            forecast = CORRECTION.applied(forecast, values, len(self.ledger.pending), known.pending_gain())
         floor = self._floor(warn=True)
         return in_order(forecast if floor is None else limited(forecast, floor))
 
@@ -176,7 +179,7 @@ class Planner:
 
     def _floor(self, *, warn: bool = False) -> float | None:
         """The best possible value, if one is given and no value told beats it by more than its noise explains."""
-        floor, values = self.best_possible, self.ledger.y
+        floor, values = self.best_possible, self.ledger.feasible_values
         if floor is None or not values or min(values) >= floor:
             return floor
         known = self.inference
@@ -191,6 +194,8 @@ class Planner:
     def loss_at(self, points: np.ndarray, n: int) -> np.ndarray:
         """The loss at raw points with n evaluations remaining, in the units of y."""
         known, kernel = self.inference, self.inference.model.kernel
+        if self.ledger.best is None and self.ledger.has_value_inside:
+            raise ValueError("The loss is a feasible value, and none is known yet: ask says where to look for one.")
         problem = known.problem()
         candidates = candidates_for(kernel, problem, self.search.candidates, known.rng(Purpose.DECISION))
         eta, gain = gains_at(self.loss, kernel, candidates, problem, self.space.to_unit(points), n)
@@ -210,18 +215,26 @@ class Planner:
         known = self.inference
         return predict(known.model.kernel, known.posterior(), self.space.to_unit(points))
 
+    def feasibility(self, points: np.ndarray) -> np.ndarray:
+        """The probability that an evaluation is feasible, at raw points."""
+        known = self.inference
+        model = known.feasibility()
+        if model is None:
+            return np.ones(len(points))
+        return np.exp(feasible_at(model, self.space.to_unit(points), known.model.kernel)[0])
+
     def recommend(self) -> Recommendation:
-        """The minimum of the posterior mean."""
+        """The minimum of the posterior mean, over what is likely to be feasible."""
         known, d = self.inference, self.space.d
         every = self.space.every(SMALL)
         spread = kronecker(d, SMALL) if every is None else np.resize(every, (SMALL, d))
         lattice, kernel = self.space.lattice, known.model.kernel
-        found = lowest_mean(kernel, known.posterior(), spread, lattice, known.feasibility())
+        found = lowest_mean(kernel, known.masked(known.posterior()), spread, lattice, known.feasibility())
         x = self.space.from_unit(found.x)
         outputs, mean, sd = known.outputs(), found.mean, found.sd
         low, high = (float(outputs.quantile(mean, sd, 0.5 + side * BAND / 2)) for side in (-1, 1))
         mean, sd = outputs.moments(mean, sd)
-        return Recommendation(self.space.form(x), float(mean), float(sd), low, high)
+        return Recommendation(self.space.form(x), float(mean), float(sd), low, high, found.feasibility)
 
     def is_exact(self) -> bool:
         """Whether the fitted model takes evaluations to be without noise."""

@@ -21,6 +21,7 @@ from glasses.loop.trust import FEWEST, REACH
 from glasses.runtime.ahead import AHEAD
 from glasses.runtime.padding import MAX_PENDING, data_size, pending_size
 from glasses.search.decision import Problem, Trust
+from glasses.surrogate.constraints import ConstrainedFeasibility
 from glasses.surrogate.fit import conditioned
 from glasses.surrogate.posterior import grow
 
@@ -63,7 +64,9 @@ def wait(planner: Planner) -> None:
 
 def _key(planner: Planner, what: tuple[Hashable, ...]) -> Hashable:
     space, model = planner.space, planner.inference.model
-    return what, space.d, space.lattice is None, planner.ledger.cost is None, model, planner.loss, planner.search
+    ledger = planner.ledger
+    counts = space.d, len(ledger.constraints)
+    return what, *counts, space.lattice is None, ledger.cost is None, model, planner.loss, planner.search
 
 
 def _begin(planner: Planner, problem: Problem, what: tuple[Hashable, ...], outgrown: int = 0) -> None:
@@ -77,11 +80,14 @@ def _begin(planner: Planner, problem: Problem, what: tuple[Hashable, ...], outgr
             again = np.arange(outgrown + 1) % n
             X, z = np.asarray(problem.fitted.X)[again], np.asarray(problem.fitted.y)[again]
             post = model.posterior(X, z, outputs, choice)
-            rehearsed = replace(problem, post=post, fitted=post, feasibility=None, samples=None)
+            allowed = grow(problem.post, post.X.shape[0]).allowed
+            rehearsed = replace(problem, post=post._replace(allowed=allowed), fitted=post, feasibility=None, samples=None)
         elif len(problem.pending):
             need = data_size(int(problem.post.n) + len(problem.pending))
             if need > problem.post.X.shape[0]:
                 rehearsed = replace(problem, post=grow(problem.post, need), feasibility=None, samples=None)
+        if isinstance(problem.feasibility, ConstrainedFeasibility):  # part of the programs from the start
+            rehearsed = replace(rehearsed, feasibility=problem.feasibility.grown(rehearsed.post.X.shape[0]))
         fitted, n = rehearsed.fitted, int(rehearsed.fitted.n)
         conditioned(model.kernel, fitted.hyper, np.asarray(fitted.X)[:n], np.asarray(fitted.y)[:n])  # as the record does
         search.decide(loss, model.kernel, rehearsed, np.random.default_rng(0))

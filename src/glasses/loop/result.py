@@ -40,6 +40,8 @@ class Result(dict[str, Any]):
     ``func_vals``: every evaluation that gave a value, in order of arrival. ``nfev``: the number of all of them. ``nit``:
     those beyond the initial ones.
     ``failures``: the evaluations that failed, each with its point and reason; they count in ``nfev``.
+    ``constraints`` (n, k), ``feasible`` (n,): of a run with constraints, their values beside ``func_vals`` and which of those
+    violate none; ``x``, ``fun`` and ``recommended`` are feasible.
     ``success``, ``status``, ``message``: how the run ended. ``seed``: what reproduces it. Points have the form the
     objective takes: arrays, or dicts for named bounds.
     """
@@ -57,6 +59,8 @@ class Result(dict[str, Any]):
         failures: list[Failure]
         recommended: Recommendation | None
         seed: int
+        constraints: np.ndarray
+        feasible: np.ndarray
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -96,11 +100,17 @@ def record_of(ledger: Ledger, n_initial: int, seed: int) -> Result:
         words = f"{words[:-1]}, {len(ledger.failed)} failed{'' if ledger.count_failures else ' and not counted'}."
     best = ledger.best
     nfev = len(ledger.y) + len(ledger.failed)
+    constrained, none_feasible = {}, False
+    if ledger.constraints:
+        none_feasible = nfev > 0 and not np.any(ledger.feasible)
+        constrained = {"constraints": np.array(ledger.G).reshape(-1, len(ledger.constraints)), "feasible": ledger.feasible}
+        if none_feasible:
+            words = f"nothing feasible was found: {words}"
     return Result(
         x=None if best is None else ledger.space.form(ledger.X[best]),
         fun=math.nan if best is None else ledger.y[best],
         success=done and best is not None,
-        status=0 if done else 1,
+        status=1 if not done else 2 if none_feasible else 0,
         message="Budget spent: " + words if done else "Unfinished: " + words,
         nfev=nfev,
         nit=max(0, nfev - n_initial),
@@ -109,18 +119,24 @@ def record_of(ledger: Ledger, n_initial: int, seed: int) -> Result:
         failures=ledger.failures(),
         recommended=None,
         seed=seed,
+        **constrained,
     )
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The minimum of the posterior mean: the point, what is predicted there and how far: sd, and the central 80 %."""
+    """The minimum of the posterior mean: the point, what is predicted there and how far: sd, and the central 80 %.
+
+    ``feasibility``: with constraints, the probability that an evaluation there is feasible: 95 % or more, or that of the best
+    evaluation that was; while there is none, of the point that is most likely to be. None: there are no constraints.
+    """
 
     x: Any
     mean: float
     sd: float
     low: float
     high: float
+    feasibility: float | None = None
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from glasses.surrogate.gaussian_process import GaussianProcess
 
 FORMAT, VERSION = "glasses optimizer", 1
+WITH_CONSTRAINTS = 2  # the version of a file with constraints: one that does not know them must not read it
 _PARAMETERS = {kind.__name__: kind for kind in (Float, Int, Choice)}
 _KINDS = {
     kind.__name__: kind
@@ -40,6 +41,7 @@ _KINDS = {
     for kind in vars(module).values()
     if isinstance(kind, type) and is_dataclass(kind)
 }
+_VERSIONS = VERSION, WITH_CONSTRAINTS
 _PARTS = ("loss", "model", "search")
 _SETTINGS = ("budget", "seed", "n_initial", "count_failures", "best_possible")
 
@@ -89,7 +91,7 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
     settings = {name: getattr(optimizer, name) for name in _SETTINGS if name != "count_failures"}
     content = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": WITH_CONSTRAINTS if ledger.constraints else VERSION,
         "names": space.names,
         "parameters": parameters,
         **settings,
@@ -99,6 +101,8 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
         "ledger": ledger.state(),
         "changes": [_change(each) for each in optimizer.history],
     }
+    if ledger.constraints:
+        content["constraints"] = list(ledger.constraints)
     target = Path(path)
     text = json.dumps(content, indent=1, allow_nan=False)
     with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8") as file:
@@ -135,7 +139,8 @@ def load(kind: type[Any], path: str | Path, *, cost: Any, parts: Mapping[str, An
     try:
         space = dict(zip(names, bounds, strict=True)) if names is not None else bounds
         price = cost if cost is not None else _loaded_table(kept)
-        optimizer = kind(space, cost=price, n_initial=1, **settings, **stored, **given)
+        constraints = tuple(content["constraints"]) if "constraints" in content else None
+        optimizer = kind(space, cost=price, n_initial=1, constraints=constraints, **settings, **stored, **given)
         optimizer.n_initial = optimizer._planner.n_initial = int(n_initial)
         optimizer._ledger.restore(state)
     except (KeyError, TypeError, ValueError) as error:
@@ -151,9 +156,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise _damaged(path, "not whole JSON") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} holds no saved optimiser: expected a file that Optimizer.save wrote.")
-    if content.get("version") != VERSION:
+    if content.get("version") not in _VERSIONS:
+        known = " and ".join(map(str, _VERSIONS))
         raise ValueError(
-            f"{path} is of version {content.get('version')!r}, this glasses reads version {VERSION}: use the one that wrote it."
+            f"{path} is of version {content.get('version')!r}, this glasses reads version {known}: use the one that wrote it."
         )
     return content
 
@@ -208,7 +214,8 @@ def _loaded_table(kept: Any) -> Any:
 
 
 def _change(change: Change) -> dict[str, Any]:
-    return {each.name: _form(getattr(change, each.name)) for each in fields(change)}
+    found = {each.name: _form(getattr(change, each.name)) for each in fields(change)}
+    return {name: each for name, each in found.items() if each is not None or not name.endswith("constraints")}
 
 
 def _form(value: Any) -> Any:
@@ -223,4 +230,5 @@ def _loaded_change(kept: Mapping[str, Any]) -> Change:
         name: np.array(each["array"]) if isinstance(each, dict) and each.keys() == {"array"} else each
         for name, each in kept.items()
     }
+    read |= {name: tuple(each) for name, each in kept.items() if name.endswith("constraints")}
     return Change(**read)

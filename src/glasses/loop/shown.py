@@ -71,7 +71,10 @@ def result_text(result: Result) -> str:
         lines.append(f"best observed: {result.fun:.6g} at {point_text(result.x)}")
     found = result.recommended
     if found is not None:
-        lines.append(f"recommended:   {found.mean:.6g} ± {found.sd:.2g} at {point_text(found.x)}")
+        chance = "" if found.feasibility is None else f", feasible with {100 * found.feasibility:.3g} %"
+        lines.append(f"recommended:   {found.mean:.6g} ± {found.sd:.2g} at {point_text(found.x)}{chance}")
+    if "feasible" in result and not all(result.feasible):
+        lines.append(f"infeasible:    {len(result.feasible) - sum(result.feasible)} of {len(result.feasible)}")
     if result.failures:
         lines.append(f"failed:        {len(result.failures)}, the last at {point_text(result.failures[-1].x)}")
     return "\n".join([*lines, f"fields:        {', '.join(result)}"])
@@ -80,7 +83,7 @@ def result_text(result: Result) -> str:
 def result_html(result: Result) -> str:
     """The same with the convergence."""
     text = "<br>".join(html.escape(line) for line in result_text(result).split("\n")[:-1])
-    return f"<div><p>{text}</p>{_convergence(result.func_vals)}</div>"
+    return f"<div><p>{text}</p>{_convergence(result.func_vals, result.get('feasible'))}</div>"
 
 
 def optimizer_text(optimizer: Optimizer) -> str:
@@ -97,8 +100,9 @@ def optimizer_text(optimizer: Optimizer) -> str:
 def optimizer_html(optimizer: Optimizer) -> str:
     """The same with the convergence and what is pending."""
     pending = table_html(columns_of(optimizer.pending)) if optimizer.pending else ""
-    waiting = f"<p>pending</p>{pending}" if pending else ""
-    return f"<div><p>{html.escape(optimizer_text(optimizer))}</p>{_convergence(np.array(optimizer.values))}{waiting}</div>"
+    waiting, record = f"<p>pending</p>{pending}" if pending else "", optimizer.record()
+    picture = _convergence(record.func_vals, record.get("feasible"))
+    return f"<div><p>{html.escape(optimizer_text(optimizer))}</p>{picture}{waiting}</div>"
 
 
 def plan_columns(plan: Plan) -> dict[str, list[Any]]:
@@ -154,7 +158,11 @@ def result_frame(result: Result) -> Any:
     points = [*result.x_iters, *(failure.x for failure in result.failures)]
     values = [*map(float, result.func_vals), *[math.nan] * len(result.failures)]
     reasons = [*[None] * len(result.func_vals), *(failure.reason for failure in result.failures)]
-    return frame_of({**columns_of(points), "value": values, "reason": reasons})
+    columns = {**columns_of(points), "value": values, "reason": reasons}
+    if "feasible" in result:
+        told = np.concatenate([result.constraints, np.full((len(result.failures), result.constraints.shape[1]), math.nan)])
+        columns |= {f"constraints[{i}]": list(each) for i, each in enumerate(told.T)}
+    return frame_of(columns)
 
 
 class _Scale:
@@ -170,11 +178,13 @@ class _Scale:
         return f"{x:.1f},{_HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * share:.1f}"
 
 
-def _convergence(values: np.ndarray) -> str:
+def _convergence(values: np.ndarray, feasible: np.ndarray | None = None) -> str:
     if len(values) < 2:
         return ""
-    scale, best = _Scale(len(values) - 1, values), np.minimum.accumulate(values)
-    corners = [(0, best[0]), *((k, v) for k in range(1, len(best)) for v in (best[k - 1], best[k]))]
+    first = 0 if feasible is None or not np.any(feasible) else int(np.argmax(feasible))
+    counted = values if feasible is None or not np.any(feasible) else np.where(feasible, values, np.inf)
+    scale, best = _Scale(len(values) - 1, values), np.minimum.accumulate(counted)
+    corners = [(first, best[first]), *((k, v) for k in range(first + 1, len(best)) for v in (best[k - 1], best[k]))]
     places = (scale.at(k, value).split(",") for k, value in enumerate(values))
     dots = "".join(f'<circle cx="{x}" cy="{y}" r="2.5" fill="#777"/>' for x, y in places)
     return _svg(dots + _line(" ".join(scale.at(k, v) for k, v in corners)), "values in order, and the best so far")

@@ -158,7 +158,8 @@ class NoGain(Criterion):
         forecast = _forecast(optimizer)
         if forecast is None:
             return None
-        least = self.share * (max(optimizer.values) - min(optimizer.values))
+        values = optimizer._ledger.feasible_values
+        least = self.share * (max(values) - min(values))
         gain, hoped = float(forecast.gain[-1]), forecast.best - float(forecast.low[-1])
         if not max(gain, hoped) < least:
             return None

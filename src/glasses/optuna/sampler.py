@@ -55,6 +55,8 @@ class Told(NamedTuple):
     points: list[dict[str, Any]]
     values: list[float | None]
     pending: list[dict[str, Any]]
+    constraints: tuple[str, ...]  # names
+    constrained: list[tuple[float, ...]]  # beside each value, what they were; NaN where there was none
 
 
 class GlassesSampler(BaseSampler):
@@ -70,6 +72,7 @@ class GlassesSampler(BaseSampler):
 
     Parameters that not every trial has (conditional ones), and ranges that change, are planned with the rest once a completed
     trial had them (``glasses.optuna.conditional``). A ``cost`` is then asked for with the parameters that a trial has.
+    Constraints (``Trial.set_constraint``) are modelled with their values; an infeasible trial is never the incumbent.
     """
 
     def __init__(
@@ -235,7 +238,7 @@ class GlassesSampler(BaseSampler):
                 raise
             _logger.warning("Every configuration of this space is evaluated or running; the best one is suggested again.")
             record = optimizer.record()  # Optuna wants its trial
-            taken = [*optimizer.pending, *(each.x for each in record.failures)]
+            taken = [*optimizer.pending, *(each.x for each in record.failures), *record.x_iters]
             inside = optimizer.space.is_inside
             return record.x or next(dict(x) for x in taken if inside(optimizer.space.read(x, outside=True)[0])[0])
 
@@ -283,7 +286,8 @@ class GlassesSampler(BaseSampler):
         used = map(cost_of or (lambda point: 1), [*known.points, *known.pending])
         budget = max(least, (sum if cost is None else math.fsum)([*used, left]))
         typical = int(self.budget / (1 if cost is None else cost.usual))
-        return Told(space, sign, budget, typical, int(budget / least), known.points, known.values, known.pending)
+        told = (known.points, known.values, known.pending, known.names, known.constraints)
+        return Told(space, sign, budget, typical, int(budget / least), *told)
 
     def _made(self, told: Told) -> Optimizer:
         """The optimiser that is told so."""
@@ -292,6 +296,7 @@ class GlassesSampler(BaseSampler):
             told.space,
             budget=told.budget,
             cost=self.cost,
+            constraints=told.constraints or None,
             n_initial=min(initial, max(1, told.most)),
             seed=self.seed,
             **self._settings,
@@ -299,8 +304,9 @@ class GlassesSampler(BaseSampler):
         optimizer._planner.sign = told.sign
         if self._best_possible is not None:
             optimizer.best_possible = told.sign * self._best_possible
-        if told.points:
-            optimizer.tell(told.points, told.values, outside=True)
+        if told.points:  # not by ``tell``, which takes no values of constraints that are not known
+            points = optimizer.space.read(told.points, outside=True)[0]
+            optimizer._ledger.tell(points, told.values, None, ("x", "y"), told.constrained)
         if told.pending:
             optimizer.mark_pending(told.pending, outside=True)
         return optimizer

@@ -1,6 +1,8 @@
 """What each trial of a study means to the optimiser.
 
-    COMPLETE   an evaluation; a failed one if a constraint is violated
+    COMPLETE   an evaluation, with the values of its constraints (``Trial.set_constraint``). One that violates a constraint is
+               never the incumbent. A constraint that it does not have counts as met; an infinite one, which says no size,
+               makes it a failed evaluation
     PRUNED     an evaluation with what its last intermediate value would have come to (``pruned``); NaN or an infinite one:
                failed. It is never the incumbent: its value is taken as no better than the best completed one. Optuna's TPE,
                too, ranks pruned trials behind completed ones. Without intermediate values it costs budget and says nothing
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from optuna.distributions import BaseDistribution
@@ -35,12 +37,17 @@ MAX_PENDING = 128
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an optimiser is told: points and their values to be minimised (None: failed), pending points, the budget used."""
+    """What an optimiser is told: points and their values to be minimised (None: failed), pending points, the budget used.
+
+    ``constraints``: a tuple beside each value, in the order of ``names``; NaN where a trial does not have one.
+    """
 
     points: list[dict[str, Any]]
     values: list[float | None]
     pending: list[dict[str, Any]]
     spent: float  # trials, or what they cost
+    names: tuple[str, ...] = ()
+    constraints: list[tuple[float, ...]] = field(default_factory=list)
 
 
 def evidence(
@@ -67,11 +74,13 @@ def evidence(
     replaced, placing = superseded(trials), placing or Placing(distributions, defaults)
     onwards = Continuation(trials)
     points, values, completed, taken = [], [], [], []
+    constrained: list[dict[str, float]] = []
+    counting: list[bool] = []  # those that are complete and feasible
     spent: list[float] = []
     for trial in trials:
         if not has_result(trial) or (trial.state == TrialState.FAIL and trial.number in replaced):
             continue
-        failed = trial.state == TrialState.FAIL or any(value > 0 for value in trial.constraints.values())
+        failed = trial.state == TrialState.FAIL or any(value > LARGEST for value in trial.constraints.values())
         costs = OUTSIDE not in trial.system_attrs
         point = placing.point(trial.params)
         if costs and failed and price(point) <= free_failures:
@@ -86,8 +95,11 @@ def evidence(
             continue
         points.append(point)
         values.append(sign * value if value is not None and abs(value) <= LARGEST else None)
+        constrained.append({name: value for name, value in trial.constraints.items() if value >= -LARGEST})
+        counts = all(value <= 0 for value in trial.constraints.values())
         completed.append(trial.state == TrialState.COMPLETE)
-    best = min((v for v, done in zip(values, completed, strict=True) if done and v is not None), default=-math.inf)
+        counting.append(counts and completed[-1])
+    best = min((v for v, counts in zip(values, counting, strict=True) if counts and v is not None), default=-math.inf)
     values = [v if done or v is None else max(v, best) for v, done in zip(values, completed, strict=True)]
     pending = _running_points(trials, placing, is_stale)[-MAX_PENDING:]
     running = [point for point, _ in pending]
@@ -96,7 +108,14 @@ def evidence(
     for point in (point for point, waits in pending if waits):
         if cost_of is None or math.fsum([*spent, price(point)]) <= budget:
             spent.append(price(point))
-    return Evidence(points, values, taken + running, math.fsum(spent) if cost_of else len(spent))
+    known = (each for each, value in zip(constrained, values, strict=True) if value is not None)
+    names = tuple(sorted({name for each in known for name in each}))
+    rows = [
+        () if v is None else tuple(each.get(name, math.nan) for name in names)
+        for each, v in zip(constrained, values, strict=True)
+    ]
+    total = math.fsum(spent) if cost_of else len(spent)
+    return Evidence(points, values, taken + running, total, names, rows)
 
 
 def _running_points(

@@ -48,7 +48,7 @@ def run_data(optimizer: Optimizer, plan: Plan | None = None, resolution: int = 8
         names=list(names),
         points=points,
         values=result.func_vals,
-        best=best_so_far(space, points, result.func_vals),
+        best=best_so_far(space, points, result.func_vals, result.get("feasible")),
         axes=(a, b),
         mean=mean.reshape(resolution, resolution),
         plan=ahead,
@@ -123,16 +123,17 @@ def overview_data(
     values = sign * result.func_vals
     return OverviewData(
         values=values,
-        best=sign * best_so_far(space, evaluated, result.func_vals),
+        best=sign * best_so_far(space, evaluated, result.func_vals, result.get("feasible")),
         plan=levels(ahead),
         expected_best=None if plan is None or plan.expected_best is None else sign * plan.expected_best,
         slices=slices,
     )
 
 
-def best_so_far(space: Space, points: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The best value inside today's ranges after each evaluation; NaN before there is one."""
-    best = np.minimum.accumulate(np.where(space.is_inside(points), values, np.inf))
+def best_so_far(space: Space, points: np.ndarray, values: np.ndarray, feasible: np.ndarray | None = None) -> np.ndarray:
+    """The best feasible value inside today's ranges after each evaluation; NaN before there is one."""
+    counts = space.is_inside(points) if feasible is None else space.is_inside(points) & feasible
+    best = np.minimum.accumulate(np.where(counts, values, np.inf))
     return np.where(np.isfinite(best), best, np.nan)
 
 

@@ -65,6 +65,7 @@ class MultiStart:
             return decide(None, proposal.eta, proposal.valued(problem))
         candidates = candidates_over(kernel, problem, proposal.points)
         if not loss.looks_ahead:
+            candidates = with_gain_after_failure(candidates, problem, n, kernel, loss)
             found = best_myopic(candidates, problem, kernel, loss, count=2 * self.polished)
             return decide(None, candidates.eta, found)
         size = horizon_size(n)

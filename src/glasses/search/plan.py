@@ -7,11 +7,13 @@ import numpy as np
 
 from glasses.lookahead.forecast import ForecastGains, forecast_gains
 from glasses.lookahead.losses import Glasses
+from glasses.lookahead.satisfaction import joint_constraints
 from glasses.runtime.padding import MAX_HORIZON, horizon_size
 from glasses.search.decision import Decision, Problem, Valued, decide
 from glasses.search.look import look_at
-from glasses.search.propose import candidates_for
+from glasses.search.propose import candidates_for, candidates_over, propose
 from glasses.search.value import values_of
+from glasses.surrogate.constraints import ConstrainedFeasibility
 from glasses.surrogate.kernels import Kernel
 
 _CANDIDATES = 256
@@ -30,8 +32,14 @@ def forecast_after(
     kernel: Kernel, problem: Problem, x: np.ndarray, n: int, count: int, rng: np.random.Generator
 ) -> ForecastGains:
     """What n evaluations bring, the first of them at x, over ``count`` candidates and some more."""
-    candidates = candidates_for(kernel, problem, count, rng)._replace(samples=None)
+    points, feasibility = propose(kernel, problem, count, rng).points, problem.feasibility
+    if isinstance(feasibility, ConstrainedFeasibility):
+        points = np.concatenate([x[None], points[1:]])  # constraints are drawn over the candidates, so x is one of them
+    candidates = candidates_over(kernel, problem, points)._replace(samples=None)
     query = jax.tree.map(lambda a: np.asarray(a)[0], look_at(candidates, x[None], problem.cost_at(x[None]), 1, kernel=kernel))
-    if problem.feasibility is None:
+    if feasibility is None:
         candidates, query = candidates._replace(failures=None), query._replace(log_feasibility=None)
-    return forecast_gains(candidates.alone(), query, np.asarray(n), size=horizon_size(n))
+    joint = None
+    if isinstance(feasibility, ConstrainedFeasibility):
+        joint = joint_constraints(feasibility, np.asarray(candidates.points), 0, kernel=kernel)
+    return forecast_gains(candidates.alone(), query, np.asarray(n), joint, size=horizon_size(n))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 
 from glasses.runtime.padding import pad_rows
 from glasses.runtime.program import quickly_compiled
 from glasses.space.space import in_cube
+from glasses.surrogate.constraints import ConstrainedFeasibility
 from glasses.surrogate.feasibility import Feasibility
 from glasses.surrogate.kernels import Kernel
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE, Posterior, marginals
@@ -30,17 +33,20 @@ def mean_at_data(kernel: Kernel, post: Posterior) -> np.ndarray:
     return np.asarray(post.y)[:n] if exact else predict(kernel, post, np.asarray(post.X)[:n])[0]
 
 
-def feasible_at(feasibility: Feasibility, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def feasible_at(feasibility: Feasibility, X: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
     """log P(feasible) at the rows of X, and which of them are known to be infeasible."""
+    own = {"kernel": kernel} if isinstance(feasibility, ConstrainedFeasibility) else {}  # failures have a kernel of their own
     parts = [X[first : first + _ROWS] for first in range(0, len(X), _ROWS)]
-    found = [_feasibility(feasibility, pad_rows(part, _ROWS)) for part in parts]
+    found = [_feasibility(feasibility, pad_rows(part, _ROWS), **own) for part in parts]
     log_p, infeasible = (np.concatenate([np.asarray(each[k]) for each in found])[: len(X)] for k in (0, 1))
     return log_p, infeasible
 
 
 def mean_where_allowed(kernel: Kernel, post: Posterior) -> np.ndarray:
-    """``mean_at_data``, and infinity at data outside the cube unless there are no others."""
+    """``mean_at_data``, and infinity at data outside the cube unless there are no others, and at infeasible data."""
     found, inside = mean_at_data(kernel, post), in_cube(np.asarray(post.X)[: int(post.n)])
+    if post.allowed is not None:
+        return np.where(inside & np.asarray(post.allowed.feasible)[: len(found)], found, np.inf)
     return np.where(inside, found, np.inf) if np.any(inside) else found
 
 
@@ -50,5 +56,5 @@ def _marginals(post: Posterior, X: jax.Array, *, kernel: Kernel) -> tuple[jax.Ar
 
 
 @quickly_compiled
-def _feasibility(feasibility: Feasibility, X: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return feasibility.log_probability(X), feasibility.is_infeasible(X)
+def _feasibility(feasibility: Any, X: jax.Array, *, kernel: Kernel | None = None) -> tuple[jax.Array, jax.Array]:
+    return feasibility.log_probability(X, kernel), feasibility.is_infeasible(X)

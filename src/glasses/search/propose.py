@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from glasses.gaussian.univariate import log_expected_improvement, log_h_outside
-from glasses.lookahead.candidates import CandidateSet, Costs, build_candidates, times_feasibility
+from glasses.lookahead.candidates import EVEN, CandidateSet, Costs, build_candidates, times_feasibility
 from glasses.numerics.bfgs import minimize_batch
 from glasses.numerics.sobol import scrambled
 from glasses.runtime.padding import pad_rows, pending_size
@@ -67,13 +67,18 @@ def propose(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generat
     jumps = None if lattice is None else rng.random(near.shape)
     X, n, is_exact = np.asarray(post.X), int(post.n), float(post.noise) < NEGLIGIBLE_NOISE
     floor = np.asarray(post.noise), NUGGET * np.asarray(post.variance)
-    smooth = mean_where_allowed(kernel, post)
-    points = np.concatenate([snap(lattice, spread), moved(lattice, X[int(np.argmin(smooth))], near, jumps)])
-    eta = level = float(np.min(smooth))
+    centre, eta = best_known(kernel, problem)
+    points, level = np.concatenate([snap(lattice, spread), moved(lattice, X[centre], near, jumps)]), eta
     pending = problem.pending.reshape(-1, d)
     if len(pending):
         padded = pad_rows(pending, pending_size(len(pending)))
+        before = post
         post, lowest = _believed(post, padded, np.asarray(len(pending)), kernel=kernel)
+        if (
+            post.allowed is not None and problem.feasibility is not None
+        ):  # what is likely to violate a constraint brings nothing
+            likely = feasible_at(problem.feasibility, pending, kernel)[0] > EVEN
+            lowest = np.min(predict(kernel, before, pending)[0], where=likely, initial=np.inf)
         level = min(level, float(lowest))
 
     def log_ei(X: np.ndarray, mu: np.ndarray, sd: np.ndarray) -> np.ndarray:
@@ -84,7 +89,7 @@ def propose(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generat
             value = np.where(is_known(sd**2, *floor), gain, value)
         if problem.feasibility is None:
             return value
-        log_p, infeasible = feasible_at(problem.feasibility, X)
+        log_p, infeasible = feasible_at(problem.feasibility, X, kernel)
         return np.where(infeasible, -np.inf, value + log_p)
 
     mu, sd = predict(kernel, post, points)
@@ -99,6 +104,15 @@ def propose(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generat
     if is_exact:
         value = np.where(repeats(points, np.concatenate([X[:n], pending]), resolution(lattice)), -np.inf, value)
     return Proposal(points, np.where(np.isnan(value), -np.inf, value), mu, sd, eta)
+
+
+def best_known(kernel: Kernel, problem: Problem) -> tuple[int, float]:
+    """Which observation is the best, and the incumbent; while none is feasible, the one that violates least."""
+    smooth, post = mean_where_allowed(kernel, problem.post), problem.post
+    if post.allowed is None or problem.feasibility is None or np.isfinite(np.min(smooth)):
+        return int(np.argmin(smooth)), float(np.min(smooth))
+    log_p = feasible_at(problem.feasibility, np.asarray(post.X)[: int(post.n)], kernel)[0]
+    return int(np.argmax(log_p)), float(post.allowed.otherwise)
 
 
 def candidates_for(kernel: Kernel, problem: Problem, count: int, rng: np.random.Generator) -> CandidateSet:
@@ -179,7 +193,7 @@ def _climb(
     def descend(X: jax.Array) -> tuple[jax.Array, jax.Array]:
         def loss(X: jax.Array) -> jax.Array:
             value = log_expected_improvement(*marginals(kernel, post, X), level)
-            return -times_feasibility(value, feasibility.log_probability(X))
+            return -times_feasibility(value, feasibility.log_probability(X, kernel))
 
         value, pull = jax.vjp(loss, X)  # each value depends on its own row alone
         return value, pull(jnp.ones_like(value))[0]

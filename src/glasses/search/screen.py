@@ -13,6 +13,7 @@ from glasses.gaussian.qmc import QMC
 from glasses.gaussian.univariate import log_expected_improvement
 from glasses.lookahead.candidates import (
     CandidateSet,
+    Failures,
     Pending,
     incumbent_after_pending,
     is_excluded,
@@ -105,6 +106,11 @@ def _after_pending(candidates: CandidateSet, eta: jax.Array) -> CandidateSet:
         infeasible=candidates.infeasible[:C],
         copies=None if candidates.copies is None else candidates.copies[:C, :C],
         pending=Pending(jnp.zeros((0, C)), cov[:C, :C]),
-        failures=None if failures is None else failures._replace(log_feasibility=failures.log_feasibility[:C]),
+        failures=None if failures is None else _of_first(failures, C),
         costs=None if costs is None else costs._replace(cost=costs.cost[:C]),
     )
+
+
+def _of_first(failures: Failures, count: int) -> Failures:
+    log_value = None if failures.log_value is None else failures.log_value[:count]
+    return failures._replace(log_feasibility=failures.log_feasibility[:count], log_value=log_value)

@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from glasses.gaussian.feasible_min import log_feasible_gain
+from glasses.gaussian.qmc import QMC
 from glasses.lookahead.candidates import CandidateSet, QueryPoint
 from glasses.lookahead.loss import Loss, steps_for, value_for
 from glasses.runtime.batching import batched_map
 from glasses.runtime.device import on_accelerator
 from glasses.runtime.padding import horizon_size
-from glasses.runtime.program import program
+from glasses.runtime.program import program, quickly_compiled
 from glasses.search.decision import Problem, Valued
 from glasses.search.exclusion import is_known
 from glasses.search.look import look_at
@@ -84,11 +86,17 @@ def with_gain_after_failure(
 ) -> CandidateSet:
     """The candidate set with the gain of the n - 1 later evaluations if this one fails; unchanged if nothing has failed.
 
+    With constraints what is pending counts even where nothing comes later.
+
     ``screened``: points worth valuing, if they are known already. The gain is that of a plan which is believed: how much of it
     counts where the model is trusted in part is for ``loss.with_risk``, since all of it comes later.
     """
-    if problem.feasibility is None or candidates.failures is None or n < 2 or not loss.looks_ahead:
+    if problem.feasibility is None or candidates.failures is None:
         return candidates
+    if n < 2 or not loss.looks_ahead:
+        if not candidates.is_constrained or not candidates.n_pending:
+            return candidates
+        return candidates._replace(failures=candidates.failures._replace(log_gain=_of_pending(candidates.alone())))
     size = horizon_size(n)
     points = screen(candidates, n, size=size, count=SCREENED) if screened is None else np.asarray(screened)
     rows = len(points)
@@ -104,6 +112,16 @@ def with_gain_after_failure(
         return candidates._replace(failures=candidates.failures._replace(log_gain=best(candidates)))
     found = candidates.failures._replace(log_gain=best(_having_paid(candidates)), log_gain_unpaid=best(candidates))
     return candidates._replace(failures=found)
+
+
+@quickly_compiled
+def _of_pending(candidates: CandidateSet) -> jax.Array:
+    """What the pending evaluations bring by themselves."""
+    C, log_p = candidates.n_candidates, candidates.log_feasibility
+    assert log_p is not None
+    each = candidates.mu[C:], candidates.cov[C:, C:], candidates.eta, candidates.pending_active, log_p[C:]
+    gain = log_feasible_gain(*each, QMC().samples)
+    return jnp.where(jnp.any(candidates.pending_active), gain, -jnp.inf)
 
 
 def _having_paid(candidates: CandidateSet) -> CandidateSet:

@@ -157,12 +157,13 @@ class StoredStudy(Amendable, Requeueing):
         return counted
 
     def best(self) -> FrozenTrial | None:
-        """The best completed trial inside today's ranges."""
+        """The best completed trial inside today's ranges that violates no constraint."""
         found = [
             each
             for each in self.trials()
             if each.state == TrialState.COMPLETE
             and each.value is not None
+            and all(value <= 0 for value in each.constraints.values())
             and internal(self.placing.point(each.params), self.distributions)
         ]
         sign = -1.0 if self.file.maximize else 1.0

@@ -1,7 +1,7 @@
 """Feasibility: how likely an evaluation is to give a value at all.
 
-``Feasibility`` is the protocol of such models. ``FailureClassifier`` is the one that is used: a Gaussian-process
-classifier over everything evaluated, failures included,
+``Feasibility`` is the protocol of such models, those of constraints (``constraints``) included. ``FailureClassifier`` is a
+Gaussian-process classifier over everything evaluated, failures included,
 
     P(feasible at x) = s(g(x)),  s(g) = 1 / (1 + exp(-g)),  g ~ GP(m, a^2 rho(r / l))                     [eq:success]
 
@@ -40,10 +40,13 @@ _CERTAIN = 50.0  # a logit whose log probability is zero beside any value
 
 
 class Feasibility(Protocol):
-    """A model of where evaluations give a value: a tree of arrays with these two properties of inputs in the unit cube."""
+    """A model of where evaluations are feasible: a tree of arrays with these properties of inputs in the unit cube."""
 
-    def log_probability(self, X: jax.Array) -> jax.Array:
-        """log P(feasible) at each row of X, (n,)."""
+    def log_probability(self, X: jax.Array, kernel: Kernel) -> jax.Array:
+        """log P(feasible) at each row of X, (n,); ``kernel``: the objective's, which models of constraints share."""
+
+    def log_value(self, X: jax.Array) -> jax.Array | None:
+        """log P(a value) at each row of X, feasible or not; None where every value is feasible."""
 
     def is_infeasible(self, X: jax.Array) -> jax.Array:
         """Which rows of X are known to be infeasible and are not to be proposed again, (n,)."""
@@ -60,9 +63,12 @@ class FailureClassifier(NamedTuple):
     choice: Any  # (d,) bool: which inputs have no order; None if there are none
     resolution: Any  # () or (d,): see ``space.lattice.resolution``
 
-    def log_probability(self, X: jax.Array) -> jax.Array:
+    def log_probability(self, X: jax.Array, kernel: Kernel | None = None) -> jax.Array:
         near = _CORRELATION(squared_distance(X, jnp.asarray(self.X), jnp.asarray(self.lengthscale), self.choice))
         return jax.nn.log_sigmoid(self.centre + VARIANCE * near @ self.weights)
+
+    def log_value(self, X: jax.Array) -> None:
+        return None
 
     def is_infeasible(self, X: jax.Array) -> jax.Array:
         return same_point(X, self.X, self.failed, self.resolution)
@@ -144,6 +150,8 @@ def laplace(K: np.ndarray, good: np.ndarray, centre: float) -> tuple[float, np.n
 def told_failures(post: Posterior, failed: jax.Array, count: jax.Array, *, kernel: Kernel) -> Posterior:
     """The posterior once the first ``count`` rows of ``failed`` have brought no improvement; it must have room for them."""
     eta = incumbent(kernel, post)
+    if post.allowed is not None:  # it is above all values while none is feasible
+        eta = jnp.minimum(eta, jnp.max(jnp.where(post.observed, post.y, -jnp.inf)))
 
     def tell(k: int, post: Posterior) -> Posterior:
         value = jnp.maximum(mean(kernel, post, failed[k][None])[0], eta)

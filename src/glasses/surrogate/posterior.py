@@ -44,6 +44,13 @@ class Hyper(NamedTuple):
     choice: Array | None = None  # (d,) bool: which inputs have no order; None if there are none
 
 
+class Allowed(NamedTuple):
+    """Which observations may be the incumbent, where constraints decide about that."""
+
+    feasible: Array  # (N,) bool; False on the padding
+    otherwise: Array  # (): what the incumbent is while none of them is
+
+
 class Posterior(NamedTuple):
     """A Gaussian process given ``n`` observations."""
 
@@ -54,6 +61,7 @@ class Posterior(NamedTuple):
     alpha: Array
     hyper: Hyper
     variance: Array
+    allowed: Allowed | None = None  # None: there are no constraints
 
     @property
     def noise(self) -> jax.Array:
@@ -99,7 +107,10 @@ def grow(post: Posterior, size: int) -> Posterior:
     L = np.eye(size)
     L[:have, :have] = np.asarray(post.L)
     X, y, alpha = (pad_rows(np.asarray(a), size) for a in (post.X, post.y, post.alpha))
-    return post._replace(X=X, y=y, alpha=alpha, L=L)
+    allowed = post.allowed
+    if allowed is not None:
+        allowed = allowed._replace(feasible=pad_rows(np.asarray(allowed.feasible), size) > 0)
+    return post._replace(X=X, y=y, alpha=alpha, L=L, allowed=allowed)
 
 
 def condition(kernel: Kernel, post: Posterior, x: jax.Array, y: jax.Array) -> Posterior:
@@ -136,13 +147,16 @@ def joint(kernel: Kernel, post: Posterior, A: jax.Array) -> tuple[jax.Array, jax
 def incumbent(kernel: Kernel, post: Posterior) -> jax.Array:
     """The incumbent eta: min y when the noise is negligible, else the smallest posterior mean at the data.
 
-    Of data outside the cube, whose values cannot be had any more, only where there are no others.
+    Of data outside the cube, whose values cannot be had any more, only where there are no others; never of data that violate a
+    constraint.
     """
     within = post.observed & jnp.all((post.X >= 0.0) & (post.X <= 1.0), axis=1)
-    within = jnp.where(jnp.any(within), within, post.observed)
+    allowed = post.allowed
+    within = jnp.where(jnp.any(within), within, post.observed) if allowed is None else within & allowed.feasible
     smooth = jnp.where(within, mean(kernel, post, post.X), jnp.inf)
     exact = jnp.where(within, post.y, jnp.inf)
-    return jnp.min(jnp.where(post.noise < NEGLIGIBLE_NOISE, exact, smooth))
+    eta = jnp.min(jnp.where(post.noise < NEGLIGIBLE_NOISE, exact, smooth))
+    return eta if allowed is None else jnp.where(jnp.any(within), eta, allowed.otherwise)
 
 
 def cross_covariance(kernel: Kernel, post: Posterior, A: jax.Array) -> jax.Array:
