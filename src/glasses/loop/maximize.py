@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from glasses.lookahead.loss import Loss
+from glasses.loop.evaluating import Negated, negated
 from glasses.loop.minimize import run
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
@@ -51,10 +52,10 @@ def maximize(
         cost=cost,
         n_initial=n_initial,
         x0=x0,
-        y0=y0 if y0 is None else [_negated(y) for y in (y0 if isinstance(y0, list | tuple) else list(y0))],
+        y0=y0 if y0 is None else [negated(y) for y in (y0 if isinstance(y0, list | tuple) else list(y0))],
         noise=noise,
         count_failures=count_failures,
-        best_possible=best_possible if best_possible is None else _negated(best_possible),
+        best_possible=best_possible if best_possible is None else negated(best_possible),
         loss=loss,
         model=model,
         search=search,
@@ -73,21 +74,3 @@ def maximize(
         verbose=verbose,
         upwards=True,
     )
-
-
-class Negated:
-    """The negated function; a class, so that processes can be sent it."""
-
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self.fun = fun
-
-    def __call__(self, *point: Any, **named: Any) -> Any:
-        return _negated(self.fun(*point, **named))
-
-
-def _negated(y: Any) -> Any:
-    """-y, or y itself where it is no number: the failure then says what was really returned."""
-    try:
-        return -y
-    except TypeError:
-        return y
