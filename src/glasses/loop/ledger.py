@@ -11,12 +11,13 @@ import bisect
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
 from glasses.loop.checks import amount, whole
 from glasses.loop.cost import Cost
+from glasses.loop.forms import X
 from glasses.space.lattice import resolution
 from glasses.space.space import Space
 
@@ -36,10 +37,10 @@ class TooFewValuesError(ValueError):
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(Generic[X]):
     """An evaluation that failed: its point, as the objective got it, and why."""
 
-    x: Any
+    x: X
     reason: str
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Unpack, overload
+
+import numpy as np
 
 from glasses.lookahead.loss import Loss
 from glasses.loop.evaluating import Negated, negated
+from glasses.loop.forms import Floats, Mixed, Named, Running
 from glasses.loop.minimize import run
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
@@ -17,6 +20,12 @@ from glasses.search.decision import Search
 from glasses.surrogate.gaussian_process import GaussianProcess
 
 
+@overload
+def maximize(fun: Callable[..., float], bounds: Named, **settings: Unpack[Running]) -> Result[dict[str, Any]]: ...
+@overload
+def maximize(fun: Callable[..., float], bounds: Floats, **settings: Unpack[Running]) -> Result[np.ndarray]: ...
+@overload
+def maximize(fun: Callable[..., float], bounds: Mixed, **settings: Unpack[Running]) -> Result[list[Any]]: ...
 def maximize(
     fun: Callable[..., float],
     bounds: Any,

@@ -7,13 +7,16 @@ import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack, overload
+
+import numpy as np
 
 from glasses.lookahead.loss import Loss
 from glasses.loop.broken import is_broken, sign_of
 from glasses.loop.checks import values_of, whole
 from glasses.loop.evaluating import evaluate
 from glasses.loop.executors import NEVER_STARTED, SPAWNING, check_executor, start_method, workers_of
+from glasses.loop.forms import Floats, Mixed, Named, Running
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.progress import Progress
@@ -24,6 +27,12 @@ from glasses.search.decision import Search
 from glasses.surrogate.gaussian_process import GaussianProcess
 
 
+@overload
+def minimize(fun: Callable[..., float], bounds: Named, **settings: Unpack[Running]) -> Result[dict[str, Any]]: ...
+@overload
+def minimize(fun: Callable[..., float], bounds: Floats, **settings: Unpack[Running]) -> Result[np.ndarray]: ...
+@overload
+def minimize(fun: Callable[..., float], bounds: Mixed, **settings: Unpack[Running]) -> Result[list[Any]]: ...
 def minimize(
     fun: Callable[..., float],
     bounds: Any,

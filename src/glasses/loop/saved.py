@@ -16,11 +16,12 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 import numpy as np
 
 from glasses import gaussian, lookahead, search, surrogate
+from glasses.loop.forms import X
 from glasses.loop.history import Change
 from glasses.loop.shown import optimizer_html, optimizer_text
 from glasses.space.parameters import Choice, Float, Int
@@ -44,7 +45,7 @@ _PARTS = ("loss", "model", "search")
 _SETTINGS = ("budget", "seed", "n_initial", "count_failures", "best_possible")
 
 
-class Saved:
+class Saved(Generic[X]):
     """What an optimiser shows and keeps of itself."""
 
     def __repr__(self) -> str:
