@@ -1,7 +1,7 @@
 """Points have the form that the bounds say: at run time, and for a type checker.
 
-``make check`` reads this file with mypy: ``assert_type`` compares types, and each ``type: ignore`` below must hide an error, so a
-misspelt attribute that mypy would let through fails there.
+``make check`` reads this file with mypy: ``assert_type`` compares types, and each ``type: ignore`` below must hide an error, so
+a misspelt attribute that mypy would let through fails there.
 """
 # mypy: warn-unused-ignores
 
@@ -69,18 +69,18 @@ def test_a_checker_finds_what_is_misspelt_or_of_the_wrong_form() -> None:
     result = minimize(bowl, [(0.0, 1.0)], budget=2, n_initial=2, seed=0)
     optimizer = Optimizer(NAMED, budget=6, n_initial=2, seed=0)
     with pytest.raises(AttributeError, match="a result has no 'reccomended': it has x, fun,"):
-        result.reccomended  # type: ignore[attr-defined]
+        _ = result.reccomended  # type: ignore[attr-defined]
     assert result.recommended is not None
     with pytest.raises(AttributeError):
-        result.recommended.sigma  # type: ignore[attr-defined]
+        _ = result.recommended.sigma  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
         result.x.items()  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
-        optimizer.telll  # type: ignore[attr-defined]
+        _ = optimizer.telll  # type: ignore[attr-defined]
     with pytest.raises(KeyError):
         optimizer.ask()[0]  # type: ignore[index]
     with pytest.raises(AttributeError):
-        optimizer.plan().next.shape  # type: ignore[attr-defined]
+        _ = optimizer.plan().next.shape  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="budgett"):
         minimize(bowl, [(0.0, 1.0)], budget=2, budgett=3)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="budget"):
