@@ -76,6 +76,7 @@ _PARTS = (
     "search",
     "sklearn",
     "surrogate",
+    "testing",
 )  # spelled glasses.optuna, glasses.plot, ...
 
 
