@@ -28,3 +28,13 @@ def negated(y: Any) -> Any:
         return -y
     except TypeError:
         return y
+
+
+def negated_values(y: Any) -> Any:
+    """Each of several values negated; what is no collection of them as one value is."""
+    if y is None or isinstance(y, str | bytes):
+        return y
+    try:
+        return [negated(each) for each in y]
+    except TypeError:
+        return negated(y)

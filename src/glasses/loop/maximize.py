@@ -9,7 +9,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 
 from glasses.lookahead.loss import Loss
-from glasses.loop.evaluating import Negated, negated
+from glasses.loop.evaluating import Negated, negated, negated_values
 from glasses.loop.forms import Floats, Mixed, Named, Running
 from glasses.loop.minimize import run
 from glasses.loop.optimizer import Optimizer
@@ -61,7 +61,7 @@ def maximize(
         cost=cost,
         n_initial=n_initial,
         x0=x0,
-        y0=y0 if y0 is None else [negated(y) for y in (y0 if isinstance(y0, list | tuple) else list(y0))],
+        y0=negated_values(y0),
         noise=noise,
         count_failures=count_failures,
         best_possible=best_possible if best_possible is None else negated(best_possible),

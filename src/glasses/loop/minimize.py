@@ -13,8 +13,8 @@ import numpy as np
 
 from glasses.lookahead.loss import Loss
 from glasses.loop.broken import is_broken, sign_of
-from glasses.loop.checks import values_of, whole
-from glasses.loop.evaluating import evaluate
+from glasses.loop.checks import called, caught, flag, values_of, whole
+from glasses.loop.evaluating import Negated, evaluate
 from glasses.loop.executors import NEVER_STARTED, SPAWNING, check_executor, start_method, workers_of
 from glasses.loop.forms import Floats, Mixed, Named, Running
 from glasses.loop.ledger import ExhaustedError
@@ -161,6 +161,10 @@ def run(
 ) -> Result:
     """The loop of ``minimize`` and, ``upwards``, of ``maximize``: then ``optimizer`` and ``fun`` have negated values, and
     ``stop``, what is printed and what comes back are in the user's sense."""
+    called("fun", fun.fun if isinstance(fun, Negated) else fun, "a function of a point")
+    catch, verbose = caught(catch), flag("verbose", verbose)
+    if callback is not None:
+        called("callback", callback, "a function of the result so far")
     if stop is not None and not is_criterion(stop):
         raise ValueError(f"stop must be a criterion such as {Price(0.1)!r}, got {stop!r}.")
     end = _End(optimizer, for_maximizing(stop) if upwards and stop is not None else stop)

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from glasses.lookahead.loss import Loss
-from glasses.loop.checks import checked_best_possible, checked_levels, checked_part, checked_seed, values_of, whole
+from glasses.loop.checks import checked_best_possible, checked_levels, checked_part, checked_seed, flag, values_of, whole, words
 from glasses.loop.cost import Cost
 from glasses.loop.design import usual_initial
 from glasses.loop.forms import Floats, Mixed, Named, Settings, X
@@ -250,8 +250,8 @@ class Optimizer(Saved[X]):
         outside : bool
             Accept points outside the bounds too: data for the model, never the incumbent.
         """
-        points, single = self.space.read(x, outside=outside)
-        self._ledger.tell(points, values_of(y, "y", single), reason, ("x", "y"))
+        points, single = self.space.read(x, outside=flag("outside", outside))
+        self._ledger.tell(points, values_of(y, "y", single), words("reason", reason), ("x", "y"))
 
     @in_turn
     def correct(self, x: Any, y: Any = ..., *, at: Any = None, reason: str | None = None) -> None:
@@ -271,7 +271,7 @@ class Optimizer(Saved[X]):
         reason : str, optional
             Why; of a failure, why it failed.
         """
-        self._history.correct(x, y, at, reason)
+        self._history.correct(x, y, at, words("reason", reason))
 
     @in_turn
     def withdraw(self, x: Any, reason: str | None = None) -> None:
@@ -279,17 +279,17 @@ class Optimizer(Saved[X]):
 
         ``x``: its point or its number, as for ``correct``. What was stays in ``history``.
         """
-        self._history.withdraw(x, reason)
+        self._history.withdraw(x, words("reason", reason))
 
     @in_turn
     def cancel(self, x: Any, reason: str | None = None) -> None:
         """Take a pending point back that will not be evaluated: no cost, no effect. A result may still be told for it."""
-        self._history.cancel(x, reason)
+        self._history.cancel(x, words("reason", reason))
 
     @in_turn
     def mark_pending(self, x: Any, *, outside: bool = False) -> None:
         """Declare points that are being evaluated somewhere else as pending; ``outside``: also points outside the bounds."""
-        points, _ = self.space.read(x, outside=outside)
+        points, _ = self.space.read(x, outside=flag("outside", outside))
         if self._ledger.cost_of([*points]) > self._ledger.spendable:
             raise ValueError(
                 f"{len(points)} more pending points but {self.remaining} {self._of_budget()}: raise the budget first."

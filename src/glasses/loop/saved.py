@@ -60,7 +60,7 @@ class Saved(Generic[X]):
 
     def save(self, path: str | Path) -> None:
         """Keep everything in a JSON file: the space, the settings, what was told, asked and changed."""
-        optimizer = cast("Optimizer", self)
+        optimizer, path = cast("Optimizer", self), _path(path)
         with optimizer._lock:
             save(optimizer, path)
 
@@ -79,7 +79,14 @@ class Saved(Generic[X]):
         ``cost``, ``loss``, ``model``, ``search``: needed where they were of one's own (a file cannot hold functions and
         classes); given besides, they replace those of the file.
         """
-        return load(cls, path, cost=cost, parts={"loss": loss, "model": model, "search": search})
+        return load(cls, _path(path), cost=cost, parts={"loss": loss, "model": model, "search": search})
+
+
+def _path(given: Any) -> Path:
+    """Where a file is."""
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str) or not Path(given).name:
+        raise ValueError(f"path must name a file such as 'run.json', got {given!r}.")
+    return Path(given)
 
 
 def save(optimizer: Optimizer, path: str | Path) -> None:
