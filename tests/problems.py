@@ -1,19 +1,13 @@
 """Small objects that several tests need: Gaussian problems from GP posteriors, and a function to optimise."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from glasses import tiny
-from glasses.lookahead.candidates import build_candidates, query_point
-from glasses.surrogate import Constant, SquaredExponential
-from glasses.surrogate.posterior import Hyper, posterior
-
-_posterior = jax.jit(posterior, static_argnums=0)
-_build_candidates = jax.jit(build_candidates, static_argnums=0)
-query_of = jax.jit(query_point, static_argnums=0)
+from glasses.testing.examples import hills as hills
+from glasses.testing.examples import make_candidates as make_candidates
+from glasses.testing.examples import query_of as query_of
 
 
 def gp_problem(n, kind, seed):
@@ -59,26 +53,3 @@ def reference_gain(m, S, eta, samples=2**17):
     value = tail.sum() * (eta - y.min(axis=1)) / (y < eta).sum(axis=1)
     batches = value.reshape(32, -1).mean(axis=1)
     return value.mean(), batches.std() / np.sqrt(32)
-
-
-def hills(x):
-    """A smooth two-dimensional function with several minima on the unit square."""
-    a, b = x
-    return float(np.sin(5 * a) + np.cos(4 * b) + (a - 0.3) ** 2 + 0.5 * np.sin(9 * a * b))
-
-
-def make_candidates(points, *, pending=None, noise=1e-6, bias=0.0, seed=0, n=10, room=0):
-    """A candidate set over given points of the unit square: squared-exponential GP (plus bias), fixed hyperparameters, and the
-    same as a tiny model."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 2))
-    y = np.array([hills(x) for x in X])
-    y = (y - y.mean()) / y.std()
-    kernel = SquaredExponential() + Constant()
-    theta = {"lengthscale": jnp.full(2, 0.3), "variance": jnp.asarray(1.0)}, {"variance": jnp.asarray(bias)}
-    post = _posterior(kernel, Hyper(theta, jnp.asarray(noise), jnp.zeros(())), jnp.asarray(X), jnp.asarray(y), jnp.asarray(n))
-    begun = np.zeros((0, 2)) if pending is None else np.asarray(pending)
-    filled = np.zeros((len(begun) + room, 2))
-    filled[: len(begun)] = begun
-    candidates = _build_candidates(kernel, post, jnp.asarray(points), jnp.asarray(filled), jnp.asarray(len(begun)))
-    return kernel, candidates, tiny.Model(X, y, 0.3, 1.0, noise, bias)

@@ -14,7 +14,7 @@ import glasses
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RUN = sorted(path for path in DOCS.rglob("*.md") if path.parent.name == "how_to" or path.name in ("index.md", "tutorial.md"))
-PARTS = ("gaussian", "lookahead", "optuna", "search", "sklearn", "surrogate")
+PARTS = ("gaussian", "lookahead", "optuna", "search", "sklearn", "surrogate", "testing")
 
 
 def blocks(page):

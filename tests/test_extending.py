@@ -1,86 +1,103 @@
-"""The examples of docs/extending.md run as printed, and what they define passes the tests of its kind."""
+"""The pages of docs/extending run as printed: the part, the run, the contract, the campaign."""
 
-import importlib.util
+import os
+import re
 import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from glasses import Glasses
+from glasses_lab.campaign.methods import Start, method_of
+from glasses_lab.campaign.protocols import PROTOCOLS
+from glasses_lab.problems import get
 
-ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-SECTIONS = (part.split("```python\n") for part in PAGE.split("\n## ")[1:])
-EXAMPLES = {text.splitlines()[0]: code[0].split("```")[0] for text, *code in SECTIONS}
-
-
-def module_of(path):
-    """A module of tests, by its path below tests/."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / "tests" / path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted((DOCS / "extending").glob("*.md"))
+CODE = re.compile(r"```python\n# (\w+\.py)\n(.*?)```", re.DOTALL)
+CONTRACTS = {"kernels": 7, "losses": 6, "oracles": 10, "outputs": 6, "searches": 7, "stopping": 12, "storages": 8}  # tests
 
 
-def check_kernel(example):
-    kernel, tests = example["RationalQuadratic"](), module_of("surrogate/test_kernels.py")
-    tests.test_a_covariance_is_symmetric_and_positive_definite_with_the_right_diagonal(kernel, None)
-    tests.test_a_covariance_is_symmetric_and_positive_definite_with_the_right_diagonal(kernel, tests.CHOICE)
-    tests.test_derivatives_are_finite_everywhere_and_right(kernel)
-    tests.test_hyperparameters_and_the_vector_of_a_fit_are_two_forms_of_one_thing(kernel)
+def files_of(page):
+    """The code of a page, by the name of its file."""
+    return dict(CODE.findall(page.read_text(encoding="utf-8")))
 
 
-def check_transform(example):
-    transform, tests = example["LogAboveBest"](), module_of("surrogate/test_outputs.py")
-    tests.test_there_and_back(transform=transform)
-    tests.test_a_gain_below_the_best_value_is_the_same_gain_in_both_units(transform=transform)
-    tests.test_a_change_of_units_changes_nothing(transform=transform)
-    tests.test_moments_are_those_of_the_transformed_normal(transform)
+def test_every_part_has_a_page_with_a_short_example_and_its_contract():
+    index = (DOCS / "extending.md").read_text(encoding="utf-8")
+    assert [page.stem for page in PAGES] == sorted(CONTRACTS)
+    for page in PAGES:
+        files = files_of(page)
+        assert page.read_text(encoding="utf-8").count("```python") == len(files) >= 3, page
+        assert f"extending/{page.name}" in index
+        (contract,) = [text for name, text in files.items() if name.startswith("test_")]
+        assert re.search(r"from glasses\.testing import (\w+Contract)", contract)[1] in index
+        for name, text in files.items():
+            assert len([line for line in text.splitlines() if line.strip()]) <= 26, (page, name)
 
 
-def check_loss(example):
-    loss, tests = example["ImprovementBeyond"](), module_of("lookahead/test_losses.py")
-    tests.test_padding_of_the_pending_points_is_invisible(loss)
-    tests.test_gradient_against_finite_differences(loss, None)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder that is the current one and on the path; what is imported from it is forgotten."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(tmp_path):
+            del sys.modules[name]
 
 
-def check_oracle(example):
-    oracle, tests = example["LargestVariance"](), module_of("lookahead/test_oracles.py")
-    contract = [each for name, each in vars(tests.TestContract).items() if name.startswith("test_")]
-    assert len(contract) > 4
-    for each in contract:
-        each(None, oracle)
+class Counted:
+    """Outcomes of an inner run of pytest."""
+
+    def __init__(self):
+        self.passed = self.others = 0
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" and report.passed:
+            self.passed += 1
+        elif not report.passed:
+            self.others += 1
 
 
-def check_search(example):
-    search, tests = example["EveryCandidate"](), module_of("search/test_search.py")
-    tests.test_pending_points_move_the_decision(search, Glasses())
-
-
-CHECKS = {
-    "A kernel": check_kernel,
-    "An output transform": check_transform,
-    "A loss": check_loss,
-    "An oracle": check_oracle,
-    "A search": check_search,
-}
-
-
-def test_there_is_one_short_example_each():
-    assert list(EXAMPLES) == list(CHECKS)
-    assert PAGE.count("```python") == len(EXAMPLES)
-    for code in EXAMPLES.values():
-        assert len([line for line in code.splitlines() if line.strip()]) <= 25
+def run_tests(name):
+    """Run a file of tests as a stranger would, without the settings of this suite."""
+    counted = Counted()
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", ".", name]
+    assert pytest.main(options, plugins=[counted]) == 0
+    return counted
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("title", CHECKS)
-def test_an_example_runs_and_passes_the_tests_of_its_kind(title, tmp_path):
-    path = tmp_path / "example.py"
-    path.write_text(EXAMPLES[title], encoding="utf-8")
-    example = runpy.run_path(str(path), run_name="example")
-    result = example["result"]
-    assert result.success
-    assert result.fun < np.median(result.func_vals)
-    CHECKS[title](example)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_runs_as_printed(page, folder, capsys):
+    files = files_of(page)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    ran = runpy.run_path("run.py", run_name="__main__")
+    if "result" in ran:
+        assert ran["result"].success
+        assert ran["result"].fun < np.median(ran["result"].func_vals)
+        assert ran["result"].message in capsys.readouterr().out
+    else:
+        assert ran["study"].best_value < np.median([trial.value for trial in ran["study"].trials])
+    (contract,) = [name for name in files if name.startswith("test_")]
+    counted = run_tests(contract)
+    assert (counted.passed, counted.others) == (CONTRACTS[page.stem], 0)
+    if "compare.py" in files:
+        named = re.search(r'methods = \["(compare:\w+)"', page.read_text(encoding="utf-8"))[1]
+        check_campaign(named)
+
+
+def check_campaign(name):
+    """A method of a campaign that is begun with the start of a run decides with the part of the page."""
+    problem = get("Branin")
+    X = problem.from_unit(np.random.default_rng(0).random((4, 2)))
+    start = Start(problem, PROTOCOLS["exact"], X, np.array([problem(x) for x in X]), 8, 0)
+    optimizer = method_of(name).start(start).optimizer
+    assert optimizer.remaining == 4
+    parts = [optimizer.loss, optimizer.model.kernel, optimizer.model.outputs, optimizer.search]
+    parts.append(getattr(optimizer.loss, "oracle", None))
+    assert [type(part).__name__ for part in parts if not type(part).__module__.startswith(("glasses", "builtins"))]

@@ -28,6 +28,11 @@ def test_public_names():
         ("gaussian", "EP QMC expected_min"),
         ("search", "Direct MultiStart"),
         (
+            "testing",
+            "KernelContract LookAheadContract LossContract OracleContract OutputTransformContract SearchContract "
+            "StoppingCriterionContract StorageContract",
+        ),
+        (
             "lookahead",
             "DeterminantalPoints ExpectedLoss Glasses KrigingBeliever LocalPenalization Loss LowerConfidenceBound Marginalized "
             "Oracle ProbabilityOfImprovement Rollout ThompsonPaths TwoStage",
@@ -82,6 +87,9 @@ def test_the_core_imports_only_what_it_needs():
         "sqlalchemy",
         "glasses_lab",
         "glasses.study",
+        "pytest",
+        "hypothesis",
+        "glasses.testing",
     )
     code = f"import sys, glasses; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"

@@ -3,11 +3,13 @@
 ``minimize(fun, bounds, budget=30)`` is the front door; ``Optimizer`` is the same as ask/tell. The parts that a decision is
 composed of are in subpackages: ``glasses.lookahead`` (losses and oracles), ``glasses.surrogate`` (models and kernels),
 ``glasses.search``, ``glasses.gaussian`` (expected minima). Names are loaded when they are first used, so that commands which
-need no numerics do not wait for JAX.
+need no numerics do not wait for JAX. What is evaluated, decided and fitted is logged by the loggers below ``"glasses"``
+(``glasses.loop.progress``); nothing is written until the user gives one of them a handler.
 """
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from glasses.surrogate.gaussian_process import GaussianProcess
 
 __version__ = "0.1.0"
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "DEFAULT",
@@ -73,6 +76,7 @@ _PARTS = (
     "search",
     "sklearn",
     "surrogate",
+    "testing",
 )  # spelled glasses.optuna, glasses.plot, ...
 
 

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from glasses.loop.optimizer import Optimizer
+from glasses.loop.progress import Progress
 from glasses.loop.result import Forecast
-from glasses.loop.table import Table
 from glasses.plot.files import write_run
 from glasses.plot.numbers import RunData, run_data
 
@@ -48,7 +48,7 @@ def main(folder: Path = Path("glasses-run")) -> None:
     )
     start = time.perf_counter()
     optimizer = Optimizer(BOUNDS, budget=BUDGET, seed=2016)
-    table = Table(optimizer)
+    table = Progress(optimizer)
     forecast: Forecast | None = None
     moments: list[tuple[str, RunData]] = []
     while optimizer.remaining:
@@ -56,8 +56,9 @@ def main(folder: Path = Path("glasses-run")) -> None:
             plan, forecast = optimizer.plan(), optimizer.forecast()
             moments.append((f"The plan after {PLAN_AT} of {BUDGET} evaluations", run_data(optimizer, plan)))
         x = optimizer.ask()
-        optimizer.tell(x, pendulum(**x))
-        table.row(x)
+        value = pendulum(**x)
+        optimizer.tell(x, value)
+        table.row(x, value)
     result = optimizer.result()
     moments.append((f"After all {BUDGET} evaluations", run_data(optimizer)))
     print(f"\n{result.message} {time.perf_counter() - start:.0f} s in all.")

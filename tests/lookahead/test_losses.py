@@ -1,5 +1,3 @@
-from functools import cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,13 +15,15 @@ from glasses.lookahead import (
     ProbabilityOfImprovement,
     ThompsonPaths,
 )
-from glasses.lookahead.candidates import query_candidate, query_point
+from glasses.lookahead.candidates import query_candidate
+from glasses.testing import LookAheadContract, LossContract
+from glasses.testing.losses import POINTS, QUERIES, acquisition, closed_form
 
-POINTS = np.random.default_rng(3).random((60, 2))
+BY_EP = Glasses(expectation=EP())
 LOOKING = [
     Glasses(),
     Glasses(LocalPenalization()),
-    Glasses(expectation=EP()),
+    BY_EP,
     TwoStage(),
     TwoStage(nodes=3, oracle=LocalPenalization()),
     Marginalized(samples=4),
@@ -31,36 +31,40 @@ LOOKING = [
 MYOPIC = [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()]
 
 
-@cache
-def compiled(loss, size):
-    return jax.jit(
-        lambda candidates, query, left: loss.acquisition_value(
-            candidates, query, loss.predict_steps(candidates, query, left, size), left
-        )
-    )
+for each in (  # with all losses they take more than two seconds
+    LossContract.test_padding_of_the_pending_points_is_invisible,
+    LossContract.test_gradient_against_finite_differences,
+    LookAheadContract.test_padding_of_the_horizon_is_invisible,
+):
+    pytest.mark.slow(each)
 
 
-def candidates_with(pending, room=2):
-    """Room for two pending points, as decisions have room for some: one program for all."""
-    return make_candidates(POINTS, pending=pending, room=room - len(pending or []))
+class TestLooking(LookAheadContract):
+    @pytest.fixture(params=[loss for loss in LOOKING if loss != BY_EP], ids=str)
+    def loss(self, request):
+        return request.param
 
 
-def acquisition(loss, x, left, size=8, pending=None, room=2, **settings):
-    kernel, candidates, model = make_candidates(POINTS, pending=pending, room=room - len(pending or []), **settings)
-    query = query_of(kernel, candidates, jnp.asarray(x))
-    return float(compiled(loss, size)(candidates, query, jnp.asarray(left))), candidates, query, model
+class TestByEP(LookAheadContract):
+    """EP's derivative is the true one, not that of its own error."""
+
+    rtol, atol = 0.1, 2e-2
+
+    @pytest.fixture
+    def loss(self):
+        return BY_EP
 
 
-def closed_form(model, x, eta):
-    mu, cov = tiny.posterior(model, np.asarray(x)[None])
-    return float(tiny.expected_improvement(mu, np.sqrt(np.diag(cov)), eta)[0])
+class TestMyopic(LossContract):
+    @pytest.fixture(params=MYOPIC, ids=str)
+    def loss(self, request):
+        return request.param
 
 
-@pytest.mark.parametrize("loss", [*LOOKING, ExpectedLoss()], ids=str)
-@pytest.mark.parametrize("x", [(0.2, 0.3), (0.9, 0.9), (0.5, 0.05)])
-def test_one_evaluation_left_is_the_closed_form(loss, x):
-    """[eq:el]: Lambda_1 = eta - EI, to 1e-8, by every loss."""
-    value, candidates, _, model = acquisition(loss, x, 1)
+@pytest.mark.parametrize("x", QUERIES)
+def test_one_evaluation_is_the_closed_form(x):
+    """[eq:el]: Lambda_1 = eta - EI, to 1e-8; the contract has the same for losses that look ahead."""
+    value, candidates, _, model = acquisition(ExpectedLoss(), x, 1)
     assert np.exp(value) == pytest.approx(closed_form(model, x, float(candidates.eta)), abs=1e-8)
 
 
@@ -109,58 +113,6 @@ def test_two_stage_counts_nothing_twice_under_noise():
     assert np.exp(value) == pytest.approx(best, rel=1e-3)
 
 
-@pytest.mark.parametrize("loss", LOOKING, ids=str)
-def test_the_loss_falls_with_every_further_evaluation(loss):
-    values = [acquisition(loss, (0.2, 0.3), left)[0] for left in (1, 2, 3, 5, 8)]
-    assert np.all(np.diff(values) > -0.01)
-    assert values[-1] > values[0] + 0.05
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", LOOKING, ids=str)
-def test_padding_of_the_horizon_is_invisible(loss):
-    assert acquisition(loss, (0.2, 0.3), 5, size=8)[0] == pytest.approx(acquisition(loss, (0.2, 0.3), 5, size=16)[0], abs=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
-def test_padding_of_the_pending_points_is_invisible(loss):
-    waiting = [[0.4, 0.6], [0.1, 0.9]]
-    plain = acquisition(loss, (0.2, 0.3), 4, pending=waiting)[0]
-    assert plain == pytest.approx(acquisition(loss, (0.2, 0.3), 4, pending=waiting, room=4)[0], abs=1e-9)
-
-
-@cache
-def sloped(loss, kernel):
-    """The steps predicted for x, its value given them and the derivative of that."""
-
-    def predict(x, candidates, left):
-        return loss.predict_steps(candidates, query_point(kernel, candidates, x), left, 8)
-
-    def value(x, candidates, steps, left):
-        return loss.acquisition_value(candidates, query_point(kernel, candidates, x), steps, left)
-
-    return jax.jit(predict), jax.jit(value), jax.jit(jax.grad(value))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", [*LOOKING, *MYOPIC], ids=str)
-@pytest.mark.parametrize("pending", [None, [[0.4, 0.6]]])
-def test_gradient_against_finite_differences(loss, pending):
-    """The derivative by x* with the predicted steps held fixed."""
-    kernel, candidates, _ = candidates_with(pending)
-    x, left = jnp.asarray([0.21, 0.33]), jnp.asarray(4)
-    predict, value, slope = sloped(loss, kernel)
-    steps = predict(x, candidates, left)
-    gradient = slope(x, candidates, steps, left)
-    finite = [
-        float(value(x + 1e-6 * e, candidates, steps, left) - value(x - 1e-6 * e, candidates, steps, left)) / 2e-6
-        for e in jnp.eye(2)
-    ]
-    loose = isinstance(getattr(loss, "expectation", None), EP)  # EP's derivative is the true one, not that of its own error
-    np.testing.assert_allclose(gradient, finite, rtol=0.1 if loose else 1e-4, atol=2e-2 if loose else 1e-5)
-
-
 @pytest.mark.slow
 def test_pending_points_enter_the_expectation():
     """With one evaluation left and one pending the expected loss is that of the pair."""
@@ -183,7 +135,7 @@ def test_pending_points_lower_the_merit_next_to_them(loss):
 
 
 def test_a_place_and_its_coordinates_are_the_same_star():
-    kernel, candidates, _ = candidates_with([[0.4, 0.6]])
+    kernel, candidates, _ = make_candidates(POINTS, pending=[[0.4, 0.6]])
     gathered, computed = query_candidate(candidates, jnp.asarray(7)), query_of(kernel, candidates, jnp.asarray(POINTS[7]))
     assert gathered.cost is gathered.samples is computed.cost is computed.samples is None
     assert gathered.log_feasibility is computed.log_feasibility is None

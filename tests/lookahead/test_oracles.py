@@ -1,5 +1,3 @@
-from functools import cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +10,8 @@ from glasses import tiny
 from glasses.lookahead import DeterminantalPoints, KrigingBeliever, LocalPenalization, ThompsonPaths
 from glasses.lookahead.candidates import Costs
 from glasses.lookahead.oracles import Belief, before_outcome
+from glasses.testing import OracleContract
+from glasses.testing.oracles import POINTS, compiled, predict
 
 ORACLES = [
     KrigingBeliever(),
@@ -22,50 +22,13 @@ ORACLES = [
     DeterminantalPoints(sample=True),
     ThompsonPaths(),
 ]
-POINTS = np.random.default_rng(3).random((80, 2))
+pytest.mark.slow(OracleContract.test_a_small_space_is_visited_once)  # with all oracles
 
 
-@cache
-def compiled(oracle, size):
-    return jax.jit(lambda candidates, belief, left: oracle.predict(candidates, belief, left, size))
-
-
-def predict(oracle, x, left, size=16, points=POINTS, **settings):
-    kernel, candidates, model = make_candidates(points, **settings)
-    query = query_of(kernel, candidates, jnp.asarray(x))
-    belief = before_outcome(candidates, query)
-    return np.asarray(compiled(oracle, size)(candidates, belief, jnp.asarray(left)))[: left - 1], candidates, model
-
-
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
-class TestContract:
-    def test_steps_are_distinct_candidates_other_than_the_query_point(self, oracle):
-        steps, _, _ = predict(oracle, POINTS[5], 16)
-        assert len(set(steps.tolist())) == 15
-        assert 5 not in steps
-        assert np.all((steps >= 0) & (steps < 80))
-
-    def test_same_question_same_answer(self, oracle):
-        assert np.array_equal(predict(oracle, [0.3, 0.3], 9)[0], predict(oracle, [0.3, 0.3], 9)[0])
-
-    def test_padding_of_the_horizon_is_invisible(self, oracle):
-        assert np.array_equal(predict(oracle, [0.3, 0.3], 7, size=8)[0], predict(oracle, [0.3, 0.3], 7, size=64)[0])
-
-    def test_nothing_follows_the_last_evaluation(self, oracle):
-        assert predict(oracle, [0.3, 0.3], 1)[0].size == 0
-
-    def test_pending_points_are_never_predicted_again(self, oracle):
-        favourite = POINTS[predict(oracle, [0.99, 0.01], 2)[0][0]]
-        steps, _, _ = predict(oracle, [0.99, 0.01], 9, pending=[favourite + 1e-9])
-        assert np.all(steps < 80)
-        with_pending = POINTS[steps[0]]
-        assert np.linalg.norm(with_pending - favourite) > 0.02
-
-    def test_padding_of_the_pending_points_is_invisible(self, oracle):
-        waiting = [[0.4, 0.6]]
-        assert np.array_equal(
-            predict(oracle, [0.2, 0.2], 9, pending=waiting)[0], predict(oracle, [0.2, 0.2], 9, pending=waiting, room=3)[0]
-        )
+class TestOracles(OracleContract):
+    @pytest.fixture(params=ORACLES, ids=str)
+    def oracle(self, request):
+        return request.param
 
 
 # A k-DPP draws its k points together: another k is another process.
@@ -187,8 +150,8 @@ def test_thompson_paths_go_where_the_minimum_is_that_often():
 
 
 @pytest.mark.parametrize("oracle", [KrigingBeliever(), LocalPenalization(), DeterminantalPoints(), ThompsonPaths()], ids=str)
-def test_steps_are_paid_for(oracle):
-    """With costs: never more than the budget holds, -1 once nothing fits; unit costs change nothing."""
+def test_unit_costs_change_nothing_but_the_end(oracle):
+    """-1 once the budget holds no more. That steps are paid for is in the contract."""
     kernel, candidates, _ = make_candidates(POINTS)
     query = query_of(kernel, candidates, jnp.asarray([0.3, 0.3]))
     program = compiled(oracle, 8)
@@ -198,32 +161,3 @@ def test_steps_are_paid_for(oracle):
     assert np.array_equal(program(ones, before_outcome(ones, paid), jnp.asarray(8)), plain)
     short = ones._replace(costs=ones.costs._replace(budget=jnp.asarray(4.0)))
     assert np.asarray(program(short, before_outcome(short, paid), jnp.asarray(8))).tolist() == [*plain[:3], -1, -1, -1, -1]
-    cost = 0.5 + 4.0 * POINTS[:, 0]
-    dear = ones._replace(costs=Costs(jnp.asarray(cost), jnp.asarray(6.0)))
-    steps = np.asarray(program(dear, before_outcome(dear, paid), jnp.asarray(8)))
-    went = steps[steps >= 0]
-    assert cost[went].sum() <= 5.0
-    rest = 5.0 - cost[went].sum()
-    left_over = np.setdiff1d(np.arange(80), went)
-    assert len(went) == 7 or np.all(cost[left_over] > rest)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("oracle", ORACLES, ids=str)
-@pytest.mark.parametrize("count", [6, 12])
-def test_a_small_space_is_visited_once(oracle, count):
-    """Places of a finite space are copied to fill the survey; a configuration is still visited once, and not if it is done.
-
-    Asked for more steps than there are configurations, an oracle predicts those there are.
-    """
-    some = np.concatenate([POINTS[:count], make_candidates(POINTS[:1])[1].origin.post.X[:2]])  # two of them are evaluated
-    kernel, candidates, _ = make_candidates(np.concatenate([some] * 3))
-    candidates = candidates._replace(copies=candidates.apart < 1e-6)
-    query = query_of(kernel, candidates, jnp.asarray(POINTS[0]))
-    for draw in range(3):
-        steps = np.asarray(
-            jax.jit(lambda s: oracle.predict(candidates, before_outcome(candidates, query), jnp.asarray(9), 16, s))(draw)
-        )
-        went = steps[steps >= 0] % (count + 2)
-        assert len(set(went.tolist())) == len(went) == min(8, count - 1)
-        assert not {0, count, count + 1} & set(went.tolist())

@@ -34,7 +34,7 @@ def test_what_is_given_and_said_is_in_the_users_sense(capsys):
     )
     assert result.func_vals[0] == 4.92
     assert seen == np.maximum.accumulate(result.func_vals)[1:].tolist()
-    rows = capsys.readouterr().out.splitlines()[1:]
+    rows = capsys.readouterr().out.splitlines()[1:-1]
     assert [float(row.split()[2].rstrip("*")) for row in rows] == pytest.approx(result.func_vals[1:].tolist(), rel=1e-5)
     assert [float(row.split()[3]) for row in rows] == pytest.approx(
         np.maximum.accumulate(result.func_vals)[1:].tolist(), rel=1e-5

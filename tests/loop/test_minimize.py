@@ -90,15 +90,6 @@ def test_callback_sees_every_evaluation_and_may_stop():
     assert len(plain) == 3
 
 
-def test_verbose_prints_a_line_per_evaluation(capsys):
-    minimize(hills, BOX, budget=5, n_initial=5, seed=0, verbose=True)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 6
-    assert lines[0].split()[:4] == ["eval", "left", "value", "best"]
-    minimize(hills, BOX, budget=5, n_initial=5, seed=0)
-    assert capsys.readouterr().out == ""
-
-
 @pytest.mark.parametrize("value", [np.float32(1.5), np.array(1.5), np.array([1.5]), 1, np.int64(2)], ids=str)
 def test_any_kind_of_number_is_a_value(value):
     assert minimize(lambda x: value, [(0, 1)], budget=2, n_initial=2, seed=0).nfev == 2

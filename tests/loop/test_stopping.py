@@ -9,25 +9,18 @@ import numpy as np
 import pytest
 from problems import hills
 
-from glasses import ExpectedLoss, Int, NoGain, Optimizer, Price, Target, minimize
+from glasses import Int, NoGain, Optimizer, Price, Target, minimize
 from glasses.loop.stopping import AllOf, AnyOf, Criterion, for_maximizing
 from glasses.search.pending import pending_gain
 from glasses.surrogate.posterior import incumbent, joint
-
-SETTINGS = {"budget": 10, "n_initial": 3, "seed": 0, "loss": ExpectedLoss(), "noise": 0.0}
-
-
-def wave(x):
-    return float(np.sin(7 * x[0]) + 0.5 * x[0])
+from glasses.testing import StoppingCriterionContract
+from glasses.testing.criteria import SETTINGS, told, wave
 
 
-def told(n, fun=wave, **settings):
-    """An optimiser over [0, 1] that has been told n evaluations."""
-    optimizer = Optimizer([(0.0, 1.0)], **{**SETTINGS, **settings})
-    for _ in range(n):
-        x = optimizer.ask()
-        optimizer.tell(x, fun(x))
-    return optimizer
+class TestCriteria(StoppingCriterionContract):
+    @pytest.fixture(params=[Price(0.02), NoGain(0.2), Target(-9.0) | Price(1e-9)], ids=str)
+    def criterion(self, request):
+        return request.param
 
 
 @dataclass(frozen=True)

@@ -8,34 +8,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import hills
 
-from glasses import ExpectedLoss, GaussianProcess, Glasses, TwoStage
+from glasses import ExpectedLoss, Glasses, TwoStage
 from glasses.lookahead import LowerConfidenceBound, ProbabilityOfImprovement, Rollout
 from glasses.lookahead.candidates import query_point
 from glasses.search import Direct, MultiStart
-from glasses.search.decision import Problem
 from glasses.search.propose import candidates_for, cover, neighbourhood, separated
 from glasses.space.lattice import Lattice
-from glasses.surrogate.outputs import Affine
+from glasses.testing import SearchContract
+from glasses.testing.searches import MODEL, decide, problem
 
-MODEL = GaussianProcess()
-
-
-def fitted(n=10, seed=0):
-    X = np.random.default_rng(seed).random((n, 2))
-    y = np.array([hills(x) for x in X])
-    return MODEL.posterior(X, (y - y.mean()) / y.std(), Affine(0.0, 1.0))
-
-
-def problem(left, pending=None, seed=0):
-    post = fitted(seed=seed)
-    begun = np.zeros((0, 2)) if pending is None else np.asarray(pending)
-    return Problem(post=post, fitted=post, pending=begun, remaining=left)
+for each in (
+    SearchContract.test_pending_points_move_the_decision,
+    SearchContract.test_a_decision_is_a_point_of_the_cube_with_the_steps_after_it,
+):
+    pytest.mark.slow(each)
 
 
-def decide(loss, search, left=6, pending=None, seed=0):
-    return search.decide(loss, MODEL.kernel, problem(left, pending, seed), np.random.default_rng(1))
+class TestSearches(SearchContract):
+    @pytest.fixture(params=[MultiStart(), Direct(evaluations=40)], ids=str)
+    def search(self, request):
+        return request.param
 
 
 @pytest.mark.parametrize("loss", [ExpectedLoss(), ProbabilityOfImprovement(), LowerConfidenceBound()], ids=str)
@@ -72,15 +65,6 @@ def test_direct_plans_too():
     found = decide(Glasses(), Direct(evaluations=60), left=5)
     assert found.steps.shape == (4, 2)
     assert np.isfinite(found.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("search", [MultiStart(), Direct(evaluations=40)], ids=str)
-@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), LowerConfidenceBound()], ids=str)
-def test_pending_points_move_the_decision(search, loss):
-    alone = decide(loss, search)
-    beside = decide(loss, search, pending=[alone.x])
-    assert np.abs(beside.x - alone.x).max() > 1e-3
 
 
 def test_cover_is_a_sequence_and_even():

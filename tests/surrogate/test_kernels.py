@@ -1,4 +1,4 @@
-"""What every kernel must do, ours and anybody's: add yours to ``KERNELS``."""
+"""Kernels: each passes the contract of ``glasses.testing`` (add yours to ``KERNELS``), and what each is."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasses import ExpectedLoss, GaussianProcess, Optimizer
+from glasses import GaussianProcess
 from glasses.surrogate import (
     Additive,
     Constant,
@@ -25,6 +25,8 @@ from glasses.surrogate import (
 from glasses.surrogate.hyperparameters import Layout
 from glasses.surrogate.kernels import Stationary
 from glasses.surrogate.outputs import Affine
+from glasses.testing import KernelContract
+from glasses.testing.kernels import theta_of
 
 STATIONARY = [Matern52(), SquaredExponential()]
 KERNELS = [
@@ -44,65 +46,10 @@ POINTS = jnp.asarray(np.random.default_rng(0).random((25, D)))
 CHOICE = jnp.asarray([False, True, False])
 
 
-def theta_of(kernel, seed=0, d=D):
-    """Some hyperparameters of the kernel, drawn around its starts."""
-    layout = Layout.of(kernel.hyperparameters(d))
-    low, high = layout.bounds().T
-    free = layout.starts([0.0], True)[0] + 0.3 * np.random.default_rng(seed).standard_normal(layout.size)
-    return layout.theta(jnp.asarray(np.clip(free, low, high)))
-
-
-@pytest.mark.parametrize("choice", [None, CHOICE], ids=["numbers", "choices"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_a_covariance_is_symmetric_and_positive_definite_with_the_right_diagonal(kernel, choice):
-    theta = theta_of(kernel)
-    K = np.asarray(kernel.covariance(theta, POINTS, POINTS, choice))
-    np.testing.assert_allclose(K, K.T, atol=1e-14)
-    np.testing.assert_allclose(np.diag(K), kernel.diagonal(theta, POINTS, choice), rtol=1e-12)
-    assert np.linalg.eigvalsh(K).min() > -1e-7
-    assert 0.0 <= float(kernel.variance(theta)) <= np.diag(K).max() * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_derivatives_are_finite_everywhere_and_right(kernel):
-    """By the inputs, also where two points are the same and on the border, and by the hyperparameters."""
-    layout = Layout.of(kernel.hyperparameters(D))
-    free = jnp.asarray(layout.starts([0.1], True)[0])
-    corner = jnp.asarray([[0.0, 1.0, 0.5]])
-    slope = jax.grad(lambda x: kernel.covariance(layout.theta(free), x[None], corner)[0, 0])(corner[0])
-    assert np.all(np.isfinite(slope))
-
-    def total(free):
-        return jnp.sum(jnp.sin(POINTS @ POINTS.T) * kernel.covariance(layout.theta(free), POINTS, POINTS))
-
-    gradient = jax.grad(total)(free)
-    for i in range(layout.size):
-        step = 1e-6 * jnp.eye(layout.size)[i]
-        assert float(gradient[i]) == pytest.approx(float(total(free + step) - total(free - step)) / 2e-6, rel=2e-4, abs=1e-6)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_hyperparameters_and_the_vector_of_a_fit_are_two_forms_of_one_thing(kernel):
-    layout = Layout.of(kernel.hyperparameters(D))
-    theta = theta_of(kernel, seed=1)
-    again = layout.theta(layout.free(theta))
-    for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(theta), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-    assert layout.bounds().shape == (layout.size, 2)
-    assert np.all(layout.starts([0.0, -2.0, 2.0], False) >= layout.bounds()[:, 0])
-    assert np.isfinite(float(layout.penalty(layout.free(theta))))
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_every_kernel_can_be_fitted_and_decides(kernel):
-    model = GaussianProcess(kernel=kernel)
-    optimizer = Optimizer([(0.0, 1.0)] * D, budget=12, n_initial=6, seed=0, model=model, loss=ExpectedLoss())
-    optimizer.tell(np.asarray(POINTS[:6]), [float(np.sum((x - 0.4) ** 2)) for x in np.asarray(POINTS[:6])])
-    x = optimizer.ask()
-    assert np.all((x >= 0) & (x <= 1))
-    mean, sd = optimizer.predict(np.asarray(POINTS[:6]))
-    np.testing.assert_allclose(mean, optimizer.values, atol=1e-2)
-    assert np.all(sd < 0.1)
+class TestKernels(KernelContract):
+    @pytest.fixture(params=KERNELS, ids=str)
+    def kernel(self, request):
+        return request.param
 
 
 @pytest.mark.parametrize("kernel", STATIONARY, ids=str)
@@ -261,9 +208,15 @@ class Periodic(Kernel):
         return theta["variance"]
 
 
-def test_a_kernel_of_ones_own_passes_the_same_tests():
-    test_a_covariance_is_symmetric_and_positive_definite_with_the_right_diagonal(Periodic(), None)
-    test_derivatives_are_finite_everywhere_and_right(Periodic() + Matern52())
+class TestPeriodic(KernelContract):
+    """A kernel of one's own passes the contract, beside another one too; the data it is fitted to need not repeat."""
+
+    @pytest.fixture(params=[Periodic() + Matern52()], ids=str)
+    def kernel(self, request):
+        return request.param
+
+
+def test_a_kernel_of_ones_own_predicts_what_repeats():
     model = GaussianProcess(kernel=Periodic())
     X = np.random.default_rng(0).random((12, 1))
     y = np.sin(4 * np.pi * X[:, 0])

@@ -1,4 +1,4 @@
-"""What every output transform must do, ours and anybody's: add yours to ``TRANSFORMS``."""
+"""Output transforms: each passes the contract of ``glasses.testing`` (add yours to ``TRANSFORMS``), and what each is."""
 
 import math
 from dataclasses import dataclass
@@ -6,59 +6,20 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from glasses import GaussianProcess, Optimizer
 from glasses.surrogate import Compress, Known, Matern52, OutputTransform, Standardize
 from glasses.surrogate.outputs import Affine
+from glasses.testing import OutputTransformContract
+from glasses.testing.outputs import VALUES
 
 TRANSFORMS = [Standardize(), Compress()]
-VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS, ids=str)
-@given(y=VALUES)
-def test_there_and_back(transform, y):
-    y = np.array(y)
-    outputs = transform.fit(y)
-    z = outputs.forward(y)
-    assert np.all(np.isfinite(z))
-    np.testing.assert_allclose(outputs.inverse(z), y, rtol=1e-9, atol=1e-9 * (1 + np.abs(y).max()))
-    order = np.argsort(y, kind="stable")
-    assert np.all(np.diff(z[order]) >= 0)
-
-
-@pytest.mark.parametrize("transform", TRANSFORMS, ids=str)
-@given(y=VALUES, below=st.floats(0.0, 100.0))
-def test_a_gain_below_the_best_value_is_the_same_gain_in_both_units(transform, y, below):
-    y = np.array(y)
-    outputs = transform.fit(y)
-    best = outputs.forward(y.min())
-    lower = outputs.inverse(best - below)
-    assert y.min() - lower == pytest.approx(outputs.gain(below), rel=1e-6, abs=1e-6 * (1 + np.abs(y).max()))
-    assert outputs.scale > 0
-
-
-@pytest.mark.parametrize("transform", TRANSFORMS, ids=str)
-@given(y=VALUES, shift=st.floats(-1e5, 1e5), factor=st.floats(1e-3, 1e3))
-def test_a_change_of_units_changes_nothing(transform, y, shift, factor):
-    y = np.array(y)
-    if np.std(y) < 1e-6 * (1 + np.abs(y).max() + abs(shift) / factor):
-        return  # a constant up to rounding
-    plain, other = transform.fit(y), transform.fit(shift + factor * y)
-    np.testing.assert_allclose(other.forward(shift + factor * y), plain.forward(y), atol=1e-6)
-
-
-@pytest.mark.parametrize("transform", TRANSFORMS, ids=str)
-def test_moments_are_those_of_the_transformed_normal(transform):
-    """Against 100,000 draws, within five standard errors: below the best value, where transforms are affine, and far above."""
-    y = np.array([3.0, 4.5, 9.0, 4.0, 60.0])
-    outputs = transform.fit(y)
-    for mean in (outputs.forward(3.0) - 0.5, outputs.forward(9.0), outputs.forward(60.0)):
-        draws = outputs.inverse(mean + 0.1 * np.random.default_rng(0).standard_normal(100_000))
-        m, s = outputs.moments(mean, 0.1)
-        assert m == pytest.approx(draws.mean(), abs=5 * draws.std() / np.sqrt(draws.size))
-        assert s == pytest.approx(draws.std(), rel=0.05)
+class TestTransforms(OutputTransformContract):
+    @pytest.fixture(params=TRANSFORMS, ids=str)
+    def transform(self, request):
+        return request.param
 
 
 def test_a_constant_and_tiny_values_keep_a_scale():

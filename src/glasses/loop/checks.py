@@ -21,17 +21,63 @@ def whole(name: str, value: Any, least: int, remedy: str = "") -> int:
 
 def amount(name: str, value: Any) -> float:
     """A positive number."""
-    number = math.nan if isinstance(value, bool) or not isinstance(value, int | float | np.number) else float(value)
+    number = number_of(value)
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
     return number
+
+
+def number_of(value: Any) -> float:
+    """A number as a float; NaN for anything else, also for one that is too large."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def called(name: str, given: Any, what: str) -> Any:
+    """Something to be called."""
+    if not callable(given):
+        raise ValueError(f"{name} must be {what}, got {given!r}.")
+    return given
+
+
+def flag(name: str, given: Any) -> bool:
+    """True or False."""
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {given!r}.")
+    return bool(given)
+
+
+def words(name: str, given: Any) -> str | None:
+    """A text, or None."""
+    if given is not None and not isinstance(given, str):
+        raise ValueError(f"{name} must be a text such as 'spilled', got {given!r}.")
+    return given
+
+
+def caught(catch: Any) -> Any:
+    """An exception class or a tuple of them; None: the default."""
+    kinds = catch if isinstance(catch, tuple) else (catch,)
+    if catch is not None and not all(isinstance(each, type) and issubclass(each, Exception) for each in kinds):
+        raise ValueError(f"catch must be an exception class such as ValueError, or a tuple of them, got {catch!r}.")
+    return catch
+
+
+def checked_noise(value: Any) -> Any:
+    """A standard deviation in the units of y, or None; as it was given."""
+    if value is not None and not 0 <= number_of(value) < math.inf:
+        raise ValueError(f"noise must be a standard deviation of at least 0, or None to learn it, got {value!r}.")
+    return value
 
 
 def checked_best_possible(value: Any) -> float | None:
     """A finite number in the units of y, or None."""
     if value is None:
         return None
-    number = math.nan if isinstance(value, bool) or not isinstance(value, int | float | np.number) else float(value)
+    number = number_of(value)
     if not math.isfinite(number):
         raise ValueError(
             f"best_possible must be a finite number in the units of y, got {value!r}: "
@@ -44,7 +90,7 @@ def checked_levels(levels: Any) -> np.ndarray:
     """Quantile levels as an array."""
     try:
         found = np.array(levels, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.zeros(0)
     if found.ndim != 1 or not found.size or not np.all((found > 0) & (found < 1)):
         raise ValueError(f"levels must be numbers between 0 and 1 such as (0.1, 0.9), got {levels!r}.")

@@ -6,7 +6,9 @@ Everything is a function of the ledger, the model and the seed, computed once pe
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
+import time
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -28,6 +30,7 @@ from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.outputs import Outputs, Standardize, fitted_outputs
 from glasses.surrogate.posterior import Posterior, grow
 
+FITS = logging.getLogger("glasses.fits")
 SMALL = 256  # configurations: a space of no more is looked at as a whole
 _ERRORS: dict[tuple[GaussianProcess, bytes], float] = {}  # of every run in this process: studies make optimisers anew
 _MOST_ERRORS = 10_000
@@ -221,8 +224,13 @@ class Inference:
     def _fitted(self, n: int) -> tuple[Outputs, Posterior]:
         values, outputs = np.array(self.ledger.y[:n]), self._outputs(n)
         z = np.round(outputs.forward(values), _DIGITS)
-        X = self.space.to_unit(np.array(self.ledger.X[:n]))
-        return outputs, self.model.posterior(X, z, outputs, self.space.choice)
+        X, began = self.space.to_unit(np.array(self.ledger.X[:n])), time.perf_counter()
+        post = self.model.posterior(X, z, outputs, self.space.choice)
+        if FITS.isEnabledFor(logging.INFO):
+            noise = outputs.gain(math.sqrt(float(post.noise)))
+            said = "fitted %s to %d values: %s, noise sd %.3g in the units of y; %.2f s"
+            FITS.info(said, type(self.model.kernel).__name__, n, _words(post.hyper.theta), noise, time.perf_counter() - began)
+        return outputs, post
 
     def _samples(self) -> Posterior | None:
         """Other hyperparameters that the values allow, each told of the failures."""
@@ -249,3 +257,9 @@ def _with_room(post: Posterior, extra: int) -> Posterior:
     """The posterior in arrays large enough for ``extra`` more observations."""
     have, need = post.X.shape[0], data_size(int(post.n) + extra)
     return post if need <= have else grow(post, need)
+
+
+def _words(theta: Any) -> str:
+    """The hyperparameters of a kernel by name, in the units of the unit cube and of transformed outputs."""
+    found, _ = jax.tree_util.tree_flatten_with_path(theta)
+    return ", ".join(f"{jax.tree_util.keystr(path)[2:-2]} = {np.array2string(np.asarray(a), precision=3)}" for path, a in found)

@@ -12,12 +12,13 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
-from glasses.loop.checks import amount, whole
+from glasses.loop.checks import LARGEST, amount, whole
 from glasses.loop.cost import Cost
+from glasses.loop.forms import X
 from glasses.space.lattice import resolution
 from glasses.space.space import Space
 
@@ -39,10 +40,10 @@ class TooFewValuesError(ValueError):
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(Generic[X]):
     """An evaluation that failed: its point, as the objective got it, and why."""
 
-    x: Any
+    x: X
     reason: str
 
 
@@ -109,7 +110,11 @@ class Ledger:
         return found
 
     def _checked(self, budget: Any) -> float:
-        return whole("budget", budget, 1) if self.cost is None else amount("budget", budget)
+        if self.cost is not None:
+            return amount("budget", budget)
+        if whole("budget", budget, 1) > LARGEST:
+            raise ValueError(f"budget must be a number of evaluations that can be done, got one of {len(str(budget))} digits.")
+        return int(budget)
 
     @property
     def budget(self) -> float:

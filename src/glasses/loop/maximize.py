@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Unpack, overload
+
+import numpy as np
 
 from glasses.lookahead.loss import Loss
 from glasses.loop.constraints import with_constraints
+from glasses.loop.evaluating import Negated, negated, negated_values
+from glasses.loop.forms import Floats, Mixed, Named, Running
 from glasses.loop.minimize import run
 from glasses.loop.optimizer import Optimizer
 from glasses.loop.result import Result
@@ -17,6 +21,12 @@ from glasses.search.decision import Search
 from glasses.surrogate.gaussian_process import GaussianProcess
 
 
+@overload
+def maximize(fun: Callable[..., float], bounds: Named, **settings: Unpack[Running]) -> Result[dict[str, Any]]: ...
+@overload
+def maximize(fun: Callable[..., float], bounds: Floats, **settings: Unpack[Running]) -> Result[np.ndarray]: ...
+@overload
+def maximize(fun: Callable[..., float], bounds: Mixed, **settings: Unpack[Running]) -> Result[list[Any]]: ...
 def maximize(
     fun: Callable[..., float],
     bounds: Any,
@@ -55,10 +65,10 @@ def maximize(
         constraints=names,
         n_initial=n_initial,
         x0=x0,
-        y0=y0 if y0 is None else [_negated(y) for y in (y0 if isinstance(y0, list | tuple) else list(y0))],
+        y0=negated_values(y0),
         noise=noise,
         count_failures=count_failures,
-        best_possible=best_possible if best_possible is None else _negated(best_possible),
+        best_possible=best_possible if best_possible is None else negated(best_possible),
         loss=loss,
         model=model,
         search=search,
@@ -77,21 +87,3 @@ def maximize(
         verbose=verbose,
         upwards=True,
     )
-
-
-class Negated:
-    """The negated function; a class, so that processes can be sent it."""
-
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self.fun = fun
-
-    def __call__(self, *point: Any, **named: Any) -> Any:
-        return _negated(self.fun(*point, **named))
-
-
-def _negated(y: Any) -> Any:
-    """-y, or y itself where it is no number: the failure then says what was really returned."""
-    try:
-        return -y
-    except TypeError:
-        return y

@@ -7,24 +7,33 @@ import warnings
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack, overload
+
+import numpy as np
 
 from glasses.lookahead.loss import Loss
 from glasses.loop.broken import is_broken, sign_of
-from glasses.loop.checks import values_of, whole
+from glasses.loop.checks import called, caught, flag, values_of, whole
 from glasses.loop.constraints import Evaluated, WrongValuesError, evaluated_values, with_constraints
+from glasses.loop.evaluating import Negated, evaluate
+from glasses.loop.executors import NEVER_STARTED, SPAWNING, check_executor, start_method, workers_of
+from glasses.loop.forms import Floats, Mixed, Named, Running
 from glasses.loop.ledger import ExhaustedError
 from glasses.loop.optimizer import Optimizer
+from glasses.loop.progress import Progress
 from glasses.loop.result import Result
 from glasses.loop.stopping import Criterion, Price, for_maximizing, is_criterion
-from glasses.loop.table import Table
 from glasses.presets import Preset
 from glasses.search.decision import Search
 from glasses.surrogate.gaussian_process import GaussianProcess
 
-_SPAWNING = 'ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
 
-
+@overload
+def minimize(fun: Callable[..., float], bounds: Named, **settings: Unpack[Running]) -> Result[dict[str, Any]]: ...
+@overload
+def minimize(fun: Callable[..., float], bounds: Floats, **settings: Unpack[Running]) -> Result[np.ndarray]: ...
+@overload
+def minimize(fun: Callable[..., float], bounds: Mixed, **settings: Unpack[Running]) -> Result[list[Any]]: ...
 def minimize(
     fun: Callable[..., float],
     bounds: Any,
@@ -159,32 +168,33 @@ def run(
 ) -> Result:
     """The loop of ``minimize`` and, ``upwards``, of ``maximize``: then ``optimizer`` and ``fun`` have negated values, and
     ``stop``, what is printed and what comes back are in the user's sense."""
+    called("fun", fun.fun if isinstance(fun, Negated) else fun, "a function of a point")
+    catch, verbose = caught(catch), flag("verbose", verbose)
+    if callback is not None:
+        called("callback", callback, "a function of the result so far")
     if stop is not None and not is_criterion(stop):
         raise ValueError(f"stop must be a criterion such as {Price(0.1)!r}, got {stop!r}.")
     end = _End(optimizer, for_maximizing(stop) if upwards and stop is not None else stop)
     shown = turned if upwards else _as_it_is
     if executor is None:
         if workers is not None:
-            raise ValueError(f"workers = {workers!r} needs an executor: executor={_SPAWNING}.")
+            raise ValueError(f"workers = {workers!r} needs an executor: executor={SPAWNING}.")
         outcomes = _one_by_one(optimizer, fun, end)
     else:
-        if not callable(getattr(executor, "submit", None)):
-            raise ValueError(f"executor must be a concurrent.futures.Executor, got {executor!r}.")
-        _check_start_method(executor)
-        outcomes = _side_by_side(optimizer, fun, executor, whole("workers", _workers(executor, workers), 1), end)
-    report = Table(optimizer, upwards=upwards) if verbose else None
+        check_executor(executor, fun)
+        outcomes = _side_by_side(optimizer, fun, executor, whole("workers", workers_of(executor, workers), 1), end)
+    progress = Progress(optimizer, verbose=verbose, upwards=upwards)
     signs: list[str | None] = [None] if catch is not None or optimizer.values else []
     catch = Exception if catch is None else catch
     try:
         for batch in outcomes:
-            told = [(outcome.x, _tell(optimizer, outcome)) for outcome in batch if _is_caught(outcome, catch)]
+            told = [(each.x, *_tell(optimizer, each)) for each in batch if _is_caught(each, catch)]
             for outcome in batch:
                 if not _is_caught(outcome, catch):
                     assert outcome.error is not None
                     raise outcome.error
-            for x, reason in told:
-                if report:
-                    report.row(x, reason)
+            for x, value, reason in told:
+                progress.row(x, value, reason)
                 if callback is not None:
                     _call(callback, shown(optimizer.result()))
             signs += [None if each.error is None else sign_of(each.error) for each in batch]
@@ -194,22 +204,23 @@ def run(
                     "broken: mend it, or say catch=Exception to go on whatever fails."
                 ) from batch[-1].error
     except StopIteration:
-        return _ended(shown(optimizer.result()), 99, "`callback` raised `StopIteration`.")
+        return progress.end(_ended(shown(optimizer.result()), 99, "`callback` raised `StopIteration`."))
     except BrokenExecutor as error:
         waiting = len(optimizer.pending)
-        return _ended(
-            shown(optimizer.result()), 4, f"The executor broke ({error}) with {waiting} evaluations under way, which are lost."
-        )
+        words = f"The executor broke ({error}) with {waiting} evaluations under way, which are lost."
+        if not optimizer.record().nfev and start_method(executor) is not None:
+            words += NEVER_STARTED
+        return progress.end(_ended(shown(optimizer.result()), 4, words))
     except BaseException as error:
         error.result = shown(optimizer.record())  # type: ignore[attr-defined]
         error.add_note(f"{error.result.nfev} evaluations were done before; they are in this exception's `result`.")  # type: ignore[attr-defined]
         raise
     finally:
         outcomes.close()
-    if end.reason is not None:
-        return _ended(shown(optimizer.result()), 5, end.reason)
     result = shown(optimizer.result())
-    return _ended(result, 3, str(_exhaustion(optimizer))) if optimizer.remaining else result
+    if end.reason is not None:
+        return progress.end(_ended(result, 5, end.reason))
+    return progress.end(_ended(result, 3, str(_exhaustion(optimizer))) if optimizer.remaining else result)
 
 
 def turned(result: Result) -> Result:
@@ -246,10 +257,6 @@ class Outcome(NamedTuple):
     error: BaseException | None = None
 
 
-def _evaluate(fun: Callable[..., Any], x: Any) -> Any:
-    return fun(**x) if isinstance(x, dict) else fun(x)
-
-
 def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any], end: _End) -> Generator[list[Outcome]]:
     while not end.reached():
         try:
@@ -257,7 +264,7 @@ def _one_by_one(optimizer: Optimizer, fun: Callable[..., Any], end: _End) -> Gen
         except ExhaustedError:
             return
         try:
-            outcome = Outcome(x, _evaluate(fun, x))
+            outcome = Outcome(x, evaluate(fun, x))
         except Exception as error:
             outcome = Outcome(x, error=error)
         yield [outcome]
@@ -276,7 +283,7 @@ def _side_by_side(
                 except ExhaustedError:
                     more = False
                     break
-                running[executor.submit(_evaluate, fun, x)] = x
+                running[executor.submit(evaluate, fun, x)] = x
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -302,8 +309,8 @@ def _is_caught(outcome: Outcome, catch: Any) -> bool:
     return outcome.error is None or (isinstance(outcome.error, catch) and not isinstance(outcome.error, WrongValuesError))
 
 
-def _tell(optimizer: Optimizer, outcome: Outcome) -> str | None:
-    """Record an outcome; the reason if it is a failure."""
+def _tell(optimizer: Optimizer, outcome: Outcome) -> tuple[float | None, str | None]:
+    """Record an outcome; its value, or the reason if it is a failure."""
     x, y, error = outcome
     y, given = y if isinstance(y, Evaluated) else (y, None)
     reason = f"{type(error).__name__}: {error}" if error is not None else f"returned {y!r}"
@@ -316,31 +323,11 @@ def _tell(optimizer: Optimizer, outcome: Outcome) -> str | None:
         reason, value = (reason, value) if unusable_one is None else (unusable_one, None)
     if error is None and value is not None:
         optimizer.tell(x, value, constraints=given)
-        return None
+        return value, None
     if not optimizer.record().failures:
         warnings.warn(f"The evaluation at {x} failed ({reason}) and is kept as failed; the run goes on.", stacklevel=3)
     optimizer.tell(x, None, reason=reason)
-    return reason
-
-
-def _workers(executor: Executor, workers: int | None) -> int:
-    if workers is not None:
-        return workers
-    known = getattr(executor, "_max_workers", None)
-    if not isinstance(known, int):
-        raise ValueError("workers must say how many evaluations to run side by side: this executor does not tell.")
-    return known
-
-
-def _check_start_method(executor: Executor) -> None:
-    """Refuse forked processes: they inherit the locks of JAX's threads but not the threads, and an objective that uses JAX
-    waits for ever."""
-    start_method = getattr(getattr(executor, "_mp_context", None), "get_start_method", None)  # nothing public tells
-    if start_method is not None and start_method() == "fork":
-        raise ValueError(
-            f"executor must not fork its processes, because JAX is used in this one and theirs could hang, got a "
-            f"{type(executor).__name__} whose start method is fork: use {_SPAWNING}."
-        )
+    return None, reason
 
 
 def _exhaustion(optimizer: Optimizer) -> Exception | str:

@@ -12,18 +12,18 @@ be computed again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, Unpack, overload
 
 import jax
 import numpy as np
 
 from glasses.lookahead.loss import Loss
-from glasses.loop.checks import checked_best_possible, checked_levels, checked_part, checked_seed, values_of, whole
+from glasses.loop.checks import checked_best_possible, checked_levels, checked_part, checked_seed, flag, values_of, whole, words
 from glasses.loop.constraints import constraint_names, constraint_values
 from glasses.loop.cost import Cost
 from glasses.loop.design import usual_initial
+from glasses.loop.forms import Floats, Mixed, Named, Settings, X
 from glasses.loop.history import Change, History
 from glasses.loop.inference import Inference
 from glasses.loop.ledger import Ledger
@@ -31,27 +31,15 @@ from glasses.loop.parts import chosen
 from glasses.loop.planner import Planner
 from glasses.loop.result import Forecast, Plan, Result, record_of
 from glasses.loop.saved import Saved
+from glasses.loop.turns import in_turn
 from glasses.presets import DEFAULT, Preset
 from glasses.search.decision import Search
 from glasses.space.space import Space
 from glasses.surrogate.gaussian_process import GaussianProcess
 from glasses.surrogate.posterior import Posterior
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 
-
-def _in_turn(method: _F) -> _F:
-    """One call at a time, whichever thread it comes from."""
-
-    @wraps(method)
-    def call(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return cast(_F, call)
-
-
-class Optimizer(Saved):
+class Optimizer(Saved[X]):
     """Minimise an expensive function within a known number of evaluations.
 
     Parameters
@@ -83,6 +71,12 @@ class Optimizer(Saved):
         Same seed, same suggestions; without one a seed is drawn and kept in ``.seed``.
     """
 
+    @overload
+    def __init__(self: Optimizer[dict[str, Any]], bounds: Named, **settings: Unpack[Settings]) -> None: ...
+    @overload
+    def __init__(self: Optimizer[np.ndarray], bounds: Floats, **settings: Unpack[Settings]) -> None: ...
+    @overload
+    def __init__(self: Optimizer[list[Any]], bounds: Mixed, **settings: Unpack[Settings]) -> None: ...
     def __init__(
         self,
         bounds: Any,
@@ -197,7 +191,7 @@ class Optimizer(Saved):
             return self._ledger.remaining
 
     @property
-    def pending(self) -> list[Any]:
+    def pending(self) -> list[X]:
         """Points asked for and not told yet."""
         return [self.space.form(x) for x in self._ledger.pending]
 
@@ -211,7 +205,11 @@ class Optimizer(Saved):
         """What was corrected, withdrawn and cancelled, with what was there before."""
         return list(self._history.changes)
 
-    @_in_turn
+    @overload
+    def ask(self, n: None = None) -> X: ...
+    @overload
+    def ask(self, n: int) -> list[X]: ...
+    @in_turn
     def ask(self, n: int | None = None) -> Any:
         """The next point, or a list of the next n points; each becomes pending until it is told.
 
@@ -245,7 +243,7 @@ class Optimizer(Saved):
             raise
         return asked[0] if n is None else asked
 
-    @_in_turn
+    @in_turn
     def tell(self, x: Any, y: Any, *, constraints: Any = None, reason: str | None = None, outside: bool = False) -> None:
         """Record one evaluation or several: points asked for or not, in any order.
 
@@ -261,12 +259,12 @@ class Optimizer(Saved):
         outside : bool
             Accept points outside the bounds too: data for the model, never the incumbent.
         """
-        points, single = self.space.read(x, outside=outside)
+        points, single = self.space.read(x, outside=flag("outside", outside))
         values, names = values_of(y, "y", single), self._ledger.constraints
         rows = constraint_values(constraints, names, values, single=single) if len(values) == len(points) else None
-        self._ledger.tell(points, values, reason, ("x", "y"), rows)
+        self._ledger.tell(points, values, words("reason", reason), ("x", "y"), rows)
 
-    @_in_turn
+    @in_turn
     def correct(self, x: Any, y: Any = ..., *, at: Any = None, constraints: Any = ..., reason: str | None = None) -> None:
         """Correct a result that was told: its value, its point, its constraints. What was stays in ``history``.
 
@@ -286,25 +284,25 @@ class Optimizer(Saved):
         reason : str, optional
             Why; of a failure, why it failed.
         """
-        self._history.correct(x, y, at, reason, constraints)
+        self._history.correct(x, y, at, words("reason", reason), constraints)
 
-    @_in_turn
+    @in_turn
     def withdraw(self, x: Any, reason: str | None = None) -> None:
         """Take a result out that was told, as if it never had been: it costs nothing, and its point may be suggested again.
 
         ``x``: its point or its number, as for ``correct``. What was stays in ``history``.
         """
-        self._history.withdraw(x, reason)
+        self._history.withdraw(x, words("reason", reason))
 
-    @_in_turn
+    @in_turn
     def cancel(self, x: Any, reason: str | None = None) -> None:
         """Take a pending point back that will not be evaluated: no cost, no effect. A result may still be told for it."""
-        self._history.cancel(x, reason)
+        self._history.cancel(x, words("reason", reason))
 
-    @_in_turn
+    @in_turn
     def mark_pending(self, x: Any, *, outside: bool = False) -> None:
         """Declare points that are being evaluated somewhere else as pending; ``outside``: also points outside the bounds."""
-        points, _ = self.space.read(x, outside=outside)
+        points, _ = self.space.read(x, outside=flag("outside", outside))
         if self._ledger.cost_of([*points]) > self._ledger.spendable:
             raise ValueError(
                 f"{len(points)} more pending points but {self.remaining} {self._ledger.of_budget()}: raise the budget first."
@@ -312,25 +310,25 @@ class Optimizer(Saved):
         self._ledger.pending = [*self._ledger.pending, *points]
         self._planner.parallel = max(self._planner.parallel, len(self._ledger.pending) + 1)
 
-    @_in_turn
-    def result(self) -> Result:
+    @in_turn
+    def result(self) -> Result[X]:
         """Everything known so far; ``success`` once the budget is spent and something feasible is known."""
         result = self.record()
         if self._ledger.y:
             result.recommended = self._planner.recommend()
         return result
 
-    @_in_turn
-    def record(self) -> Result:
+    @in_turn
+    def record(self) -> Result[X]:
         """``result()`` without the recommendation: no model is fitted."""
         return record_of(self._ledger, self.n_initial, self.seed)
 
-    @_in_turn
+    @in_turn
     def predict(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """Posterior mean and standard deviation of the objective at one point or several, in the units of y."""
         return self._planner.predict(self._predictable(x))
 
-    @_in_turn
+    @in_turn
     def quantiles(self, x: Any, levels: Sequence[float] = (0.1, 0.5, 0.9)) -> np.ndarray:
         """Quantiles of what the model predicts at one point or several, in the units of y: a row per point.
 
@@ -338,7 +336,7 @@ class Optimizer(Saved):
         """
         return self._planner.quantiles(self._predictable(x), checked_levels(levels))
 
-    @_in_turn
+    @in_turn
     def feasibility(self, x: Any) -> np.ndarray:
         """The probability that an evaluation at one point or several is feasible: gives a value and violates no constraint."""
         return self._planner.feasibility(self._predictable(x))
@@ -350,7 +348,7 @@ class Optimizer(Saved):
             raise ValueError("There is no data to predict from: tell at least one evaluation first.")
         return points
 
-    @_in_turn
+    @in_turn
     def loss_at(self, x: Any, left: int | None = None) -> np.ndarray:
         """The loss at one point or several, in the units of y: the best value expected at the end if the next point is x.
 
@@ -363,8 +361,8 @@ class Optimizer(Saved):
             raise ValueError(f"{type(self.loss).__name__} is no expected value: use Glasses, TwoStage or ExpectedLoss.")
         return self._planner.loss_at(points, self._ledger.ahead("left", left, max(1, self.remaining)))
 
-    @_in_turn
-    def plan(self) -> Plan:
+    @in_turn
+    def plan(self) -> Plan[X]:
         """The next point and where the rest of the budget is predicted to go. Asks for nothing."""
         if self.remaining == 0:
             raise ValueError(
@@ -372,7 +370,7 @@ class Optimizer(Saved):
             )
         return self._planner.plan()
 
-    @_in_turn
+    @in_turn
     def forecast(self, steps: int | None = None, *, x: Any = None, raw: bool = False) -> Forecast:
         """What the next k evaluations are expected to bring, k = 1..``steps``. Asks for nothing.
 
@@ -388,7 +386,7 @@ class Optimizer(Saved):
         n = None if steps is None else whole("steps", steps, 1, ": leave it out to look as far as can be")
         return self._planner.forecast(n, None if x is None else self.space.read(x)[0][0], raw=raw)
 
-    @_in_turn
+    @in_turn
     def posterior(self) -> Posterior:
         """The fitted model given everything told, over the unit cube and transformed outputs, as NumPy arrays."""
         return jax.tree.map(np.asarray, self._planner.inference.posterior())

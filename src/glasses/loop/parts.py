@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glasses.loop.checks import checked_part
+from glasses.loop.checks import checked_noise, checked_part
 from glasses.presets import DEFAULT, Preset
 
 
@@ -14,6 +14,7 @@ def chosen(preset: Any, loss: Any, model: Any, search: Any, noise: float | None)
         raise ValueError(f"preset must be glasses.DEFAULT, glasses.PAPER or a Preset of your own, got {preset!r}.")
     if model is not None and noise is not None:
         raise ValueError(f"noise = {noise!r} is given twice: put it into the model, GaussianProcess(noise=...).")
+    checked_noise(noise)
     whole = (preset or DEFAULT).with_parts(loss=loss, model=model, search=search)
     for name in ("loss", "model", "search"):
         checked_part(name, getattr(whole, name), getattr(DEFAULT, name))

@@ -8,7 +8,9 @@ their numbers from it.
 from __future__ import annotations
 
 import copy
+import logging
 import math
+import time
 import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,6 +26,7 @@ from glasses.loop.ledger import ExhaustedError, TooFewValuesError
 from glasses.loop.limits import BestPossibleWarning, beaten, in_order, limited, limited_mean
 from glasses.loop.rehearsal import rehearse, wait
 from glasses.loop.result import FIVE, Forecast, Plan, Recommendation
+from glasses.loop.shown import point_text
 from glasses.loop.trust import trust_after
 from glasses.numerics.kronecker import kronecker
 from glasses.runtime.padding import MAX_HORIZON
@@ -36,6 +39,7 @@ from glasses.search.surface import gains_at
 from glasses.surrogate.fit import Known
 from glasses.surrogate.posterior import NEGLIGIBLE_NOISE
 
+DECISIONS = logging.getLogger("glasses.decisions")
 _ROUNDING = 1e-9  # of the largest value
 _NOISES = 3  # standard deviations that a noisy value may lie beyond the best possible one
 
@@ -253,12 +257,25 @@ class Planner:
 
         def decide() -> Decision:
             wait(self)
+            began = time.perf_counter()
             problem = replace(known.problem(), trust=self._trust())
             decision = self.search.decide(self.loss, known.model.kernel, problem, known.rng(Purpose.DECISION))
+            self._log(decision, horizon(self.loss, problem.remaining, problem.trust), time.perf_counter() - began)
             rehearse(self, problem, problem.trust)
             return decision
 
         return known.once("decision", (*known.moment(), self.loss, known.model, self.search), decide)
+
+    def _log(self, decision: Decision, ahead: int, seconds: float) -> None:
+        if not DECISIONS.isEnabledFor(logging.INFO):
+            return
+        outputs, sign, ledger = self.inference.outputs(), self.sign, self.ledger
+        mean, sd = outputs.moments(decision.mean[:1], decision.sd[:1])
+        DECISIONS.info(
+            "decided on %s after %d values, %d left, planning %d: the model expects %.6g +- %.2g there; %.2f s",
+            point_text(self.space.form(self.space.from_unit(decision.x))),
+            *(len(ledger.y), ledger.remaining, ahead, sign * float(mean[0]), float(sd[0]), seconds),
+        )
 
     def _trust(self) -> Trust | None:
         """How far ahead the model is trusted; None: to the end of the budget."""

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
+from glasses.loop.forms import X
 from glasses.loop.shown import (
     forecast_columns,
     forecast_html,
@@ -33,7 +34,7 @@ FIVE = 5  # evaluations: the steps in which forecasts go beyond a budget
 _NAMED = 6  # such steps named in a sentence
 
 
-class Result(dict[str, Any]):
+class Result(dict[str, Any], Generic[X]):
     """SciPy's result fields and ours, as attributes or by name, like its ``OptimizeResult`` (whose import takes 0.15 s).
 
     ``x``, ``fun``: the best observed point and its value. ``recommended``: where the model puts the minimum. ``x_iters``,
@@ -47,17 +48,17 @@ class Result(dict[str, Any]):
     """
 
     if TYPE_CHECKING:  # a type checker knows these attributes and finds a misspelt one
-        x: Any
+        x: X
         fun: float
         success: bool
         status: int
         message: str
         nfev: int
         nit: int
-        x_iters: list[Any]
+        x_iters: list[X]
         func_vals: np.ndarray
-        failures: list[Failure]
-        recommended: Recommendation | None
+        failures: list[Failure[X]]
+        recommended: Recommendation[X] | None
         seed: int
         constraints: np.ndarray
         feasible: np.ndarray
@@ -124,14 +125,14 @@ def record_of(ledger: Ledger, n_initial: int, seed: int) -> Result:
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Recommendation(Generic[X]):
     """The minimum of the posterior mean: the point, what is predicted there and how far: sd, and the central 80 %.
 
     ``feasibility``: with constraints, the probability that an evaluation there is feasible: 95 % or more, or that of the best
     evaluation that was; while there is none, of the point that is most likely to be. None: there are no constraints.
     """
 
-    x: Any
+    x: X
     mean: float
     sd: float
     low: float
@@ -140,13 +141,13 @@ class Recommendation:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Generic[X]):
     """The next point and the points predicted to follow it, with what the model predicts at each of them now.
 
     A plan made while the initial points are not all asked for holds the rest of those only.
     """
 
-    points: list[Any]
+    points: list[X]
     mean: np.ndarray
     sd: np.ndarray
     at_the_end: Callable[[], float | None] = field(repr=False, compare=False)  # computes ``expected_best``
@@ -163,7 +164,7 @@ class Plan:
         return {name: getattr(self, name) for name in ("points", "mean", "sd", "expected_best")}
 
     @property
-    def next(self) -> Any:
+    def next(self) -> X:
         """The point that ``ask`` would give."""
         return self.points[0]
 

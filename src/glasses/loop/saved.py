@@ -16,11 +16,12 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 import numpy as np
 
 from glasses import gaussian, lookahead, search, surrogate
+from glasses.loop.forms import X
 from glasses.loop.history import Change
 from glasses.loop.shown import optimizer_html, optimizer_text
 from glasses.space.parameters import Choice, Float, Int
@@ -46,7 +47,7 @@ _PARTS = ("loss", "model", "search")
 _SETTINGS = ("budget", "seed", "n_initial", "count_failures", "best_possible")
 
 
-class Saved:
+class Saved(Generic[X]):
     """What an optimiser shows and keeps of itself."""
 
     def __repr__(self) -> str:
@@ -61,7 +62,7 @@ class Saved:
 
     def save(self, path: str | Path) -> None:
         """Keep everything in a JSON file: the space, the settings, what was told, asked and changed."""
-        optimizer = cast("Optimizer", self)
+        optimizer, path = cast("Optimizer", self), _path(path)
         with optimizer._lock:
             save(optimizer, path)
 
@@ -80,7 +81,14 @@ class Saved:
         ``cost``, ``loss``, ``model``, ``search``: needed where they were of one's own (a file cannot hold functions and
         classes); given besides, they replace those of the file.
         """
-        return load(cls, path, cost=cost, parts={"loss": loss, "model": model, "search": search})
+        return load(cls, _path(path), cost=cost, parts={"loss": loss, "model": model, "search": search})
+
+
+def _path(given: Any) -> Path:
+    """Where a file is."""
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str) or not Path(given).name:
+        raise ValueError(f"path must name a file such as 'run.json', got {given!r}.")
+    return Path(given)
 
 
 def save(optimizer: Optimizer, path: str | Path) -> None:

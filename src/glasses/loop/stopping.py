@@ -93,7 +93,7 @@ class Price(Criterion):
             )
 
     def reason(self, optimizer: Optimizer) -> str | None:
-        forecast = _forecast(optimizer)
+        forecast = forecast_of_rest(optimizer)
         if forecast is None:
             return None
         gain = forecast.gain - optimizer._planner.pending_gain()
@@ -155,7 +155,7 @@ class NoGain(Criterion):
             )
 
     def reason(self, optimizer: Optimizer) -> str | None:
-        forecast = _forecast(optimizer)
+        forecast = forecast_of_rest(optimizer)
         if forecast is None:
             return None
         values = optimizer._ledger.feasible_values
@@ -189,7 +189,7 @@ def _is_finite(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float | np.number) and math.isfinite(value)
 
 
-def _forecast(optimizer: Optimizer) -> Forecast | None:
+def forecast_of_rest(optimizer: Optimizer) -> Forecast | None:
     """The forecast for all that remains; None while initial evaluations or too few values are told, or when nothing is left."""
     if optimizer.remaining == 0 or optimizer._planner.is_initial() or optimizer.record().nfev < optimizer.n_initial:
         return None

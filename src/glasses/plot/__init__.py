@@ -28,6 +28,7 @@ __all__ = ["convergence", "forecast", "slices", "surface"]
 
 def convergence(run: Result | Optimizer, ax: Any = None, *, maximize: bool = False) -> Any:
     """Each value and the best so far against the number of evaluations."""
+    _of_kind("run", run, Result, Optimizer)
     values = np.asarray(run.func_vals if isinstance(run, Result) else run.values, dtype=float)
     if not len(values):
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
@@ -38,6 +39,7 @@ def convergence(run: Result | Optimizer, ax: Any = None, *, maximize: bool = Fal
 
 def forecast(found: Forecast, ax: Any = None, *, maximize: bool = False) -> Any:
     """The best value expected after k more evaluations, with an 80 % band and the two bounds."""
+    _of_kind("found", found, Forecast)
     axis = _axes(ax)
     draw_forecast(axis, forecast_data(found, maximize=maximize))
     return axis
@@ -45,6 +47,7 @@ def forecast(found: Forecast, ax: Any = None, *, maximize: bool = False) -> Any:
 
 def surface(optimizer: Optimizer, ax: Any = None, *, plan: Plan | None = None) -> Any:
     """The posterior mean over two parameters, with the evaluations and the plan (or, without one, the recommended point)."""
+    _check_run(optimizer, plan)
     data = run_data(optimizer, plan)
     axis = _axes(ax)
     draw_surface(axis, data)
@@ -53,6 +56,7 @@ def surface(optimizer: Optimizer, ax: Any = None, *, plan: Plan | None = None) -
 
 def slices(optimizer: Optimizer, axes: Any = None, *, plan: Plan | None = None, maximize: bool = False) -> np.ndarray:
     """One panel per parameter: median and 95 % of the model along it, through the recommended point; an array of axes."""
+    _check_run(optimizer, plan)
     data = overview_data(optimizer, plan, maximize=maximize)
     if axes is None:
         import matplotlib.pyplot as plt
@@ -61,7 +65,7 @@ def slices(optimizer: Optimizer, axes: Any = None, *, plan: Plan | None = None, 
     panels = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
     if len(panels) < len(data.slices):
         raise ValueError(f"axes must hold {len(data.slices)} axes, one per parameter, got {len(panels)}.")
-    for axis, each in zip(panels, data.slices, strict=False):
+    for axis, each in zip(map(_axes, panels), data.slices, strict=False):
         draw_slice(axis, each, data)
     panels[0].legend(fontsize=8, frameon=False)
     return panels
@@ -76,3 +80,20 @@ def _axes(given: Any) -> Any:
     import matplotlib.pyplot as plt
 
     return plt.gca()
+
+
+def _check_run(optimizer: Any, plan: Any) -> None:
+    _of_kind("optimizer", optimizer, Optimizer)
+    if plan is not None:
+        _of_kind("plan", plan, Plan)
+
+
+def _of_kind(name: str, given: Any, *kinds: type) -> None:
+    if not isinstance(given, kinds):
+        makers = {
+            Result: "what minimize returns",
+            Optimizer: "an Optimizer",
+            Forecast: "optimizer.forecast()",
+            Plan: "optimizer.plan()",
+        }
+        raise ValueError(f"{name} must be {' or '.join(makers[kind] for kind in kinds)}, got {given!r}.")

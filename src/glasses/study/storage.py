@@ -8,6 +8,7 @@ what one worker reads is still true when it writes. Reading commands (``writing=
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import sys
 import threading
@@ -33,6 +34,7 @@ from sqlalchemy.exc import (
 
 from glasses.optuna.storage import Database, has_current_tables
 
+_LOG = logging.getLogger("glasses.storage")
 _READ_ONLY = ("readonly", "read-only")
 _REMEDY = "restore a copy of it, or give storage another address"
 
@@ -230,4 +232,5 @@ def _take_the_write_lock(connection: Any) -> None:
 
 
 def _say(words: str) -> None:
+    _LOG.warning("%s", words)
     print(f"glasses: {words}", file=sys.stderr, flush=True)

@@ -22,6 +22,7 @@ from typing import Any
 from optuna.trial import FrozenTrial, TrialState
 
 from glasses.loop.ledger import ExhaustedError
+from glasses.loop.progress import log_evaluation
 from glasses.optuna.marks import OUTSIDE
 from glasses.optuna.trials import broken_by, has_result, superseded
 from glasses.study.file import StudyFile
@@ -272,6 +273,7 @@ class Progress:
 
     def row(self, trial: FrozenTrial, params: Mapping[str, Any], outcome: Evaluation, seconds: float) -> None:
         best = self._best()
+        log_evaluation(f"{trial.number} of {self.stored.file.name}", params, outcome.value, best, outcome.reason)
         star = "*" if best is not None and outcome.value == best else " "
         value = f"{'failed':>13}" if outcome.value is None else f"{outcome.value:13.6g}"
         shown = f"{best:13.6g}" if best is not None else f"{'-':>13}"

@@ -61,7 +61,8 @@ class GaussianProcess:
             raise ValueError(
                 f"hyperparameter_samples must be a whole number of at least 0 sets of hyperparameters, got {samples!r}."
             )
-        if self.noise is not None and not (np.isfinite(self.noise) and self.noise >= 0):
+        number = isinstance(self.noise, int | float | np.integer | np.floating) and not isinstance(self.noise, bool)
+        if self.noise is not None and not (number and 0 <= self.noise < np.inf):
             raise ValueError(f"noise must be a standard deviation of at least 0, or None to learn it, got {self.noise!r}.")
         if isinstance(self.fit, Known):
             if self.noise is None:
