@@ -1,0 +1,13 @@
+"""GLASSES inside BoTorch: ``GlassesAcquisition``, the look-ahead over the posterior of a BoTorch model. Needs
+``glasses[botorch]``."""
+
+try:
+    import botorch
+    import gpytorch
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("glasses.botorch needs BoTorch: pip install 'glasses[botorch]'.", name=error.name) from error
+
+from glasses.botorch.acquisition import GlassesAcquisition
+
+__all__ = ["GlassesAcquisition"]
