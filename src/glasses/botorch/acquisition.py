@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.input_constructors import acqf_input_constructor
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
@@ -136,6 +137,27 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
             raise ValueError("The model shows no data inside the bounds: give the best value so far as best_f.")
         with torch.no_grad():
             return self._joint.sign * self._joint(data.to(self._box.low))[0].amin(dim=1)
+
+
+@acqf_input_constructor(GlassesAcquisition)
+def _inputs(
+    model: Any,
+    bounds: Any,
+    remaining: int,
+    posterior_transform: Any = None,
+    X_pending: Tensor | None = None,
+    best_f: float | Tensor | None = None,
+    loss: Loss | None = None,
+    candidates: int | Tensor = 256,
+    seed: int = 0,
+    constraints_tuple: Any = None,
+) -> dict[str, Any]:
+    """The arguments of ``GlassesAcquisition`` out of what Ax knows, which asks BoTorch's registry of such functions."""
+    if constraints_tuple is not None:
+        raise ValueError("A look-ahead takes one objective and no outcome constraints: leave the constraints out.")
+    found = {"model": model, "remaining": remaining, "bounds": torch.as_tensor(bounds, dtype=torch.double).T}
+    found |= {"posterior_transform": posterior_transform, "X_pending": X_pending, "best_f": best_f, "loss": loss}
+    return found | {"candidates": candidates, "seed": seed}
 
 
 def _box(bounds: Tensor) -> Box:

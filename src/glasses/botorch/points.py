@@ -1,7 +1,9 @@
 """The points of the candidate set: an even cover of the box, points around the best one, the maxima of expected improvement.
 
 They are those of the engine's own search (``search.propose``), found through the model's posterior: the starts of the climbs are
-the best well-separated points, and what is climbed is the expected improvement over the best value and what is pending.
+the best well-separated points, and what is climbed is the expected improvement over the best value and what is pending. Where
+two climbs end at one point, another point of the cover stands for the second: the number of candidates, for which programs are
+compiled, is always the same, and no step is predicted twice for the want of others.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ from glasses.search.propose import cover, neighbourhood, separated
 
 _STARTS = 16
 _PASSES = 40
+_SAME_TOP = 1e-4  # of the sides of the box: maxima nearer than that are one
 
 
 def candidate_points(joint: JointPosterior, box: Box, count: int, pending: Tensor, best: Tensor, seed: int) -> Tensor:
     """``count`` points of a cover and some more, (C, d)."""
     d, rng = len(box.low), np.random.default_rng(seed)
-    spread = cover(d, count, rng)
+    spread = cover(d, count + _STARTS, rng)
+    spread, spare = spread[:count], spread[count:]
     near = neighbourhood(d, max(_STARTS, count // 8), rng)
     points = np.concatenate([spread, np.clip(_best_point(joint, box, spread) + near, 0.0, 1.0)])
     few = ModelCandidates(joint, box, box.point(spread[:_STARTS]), pending, best)
@@ -39,9 +43,10 @@ def candidate_points(joint: JointPosterior, box: Box, count: int, pending: Tenso
         slope = slope * (box.high - box.low)
         return -value.detach().cpu().numpy(), -slope.double().cpu().numpy()
 
-    starts = points[separated(log_ei, points, min(_STARTS, len(points)))]
+    starts = points[separated(log_ei, points, _STARTS)]
     tops = minimize_outside(descend, starts, passes=_PASSES, first_step=0.02, tolerance=1e-7).x
-    return box.point(np.concatenate([points, tops]))
+    near_earlier = np.tril(np.max(np.abs(tops[:, None] - tops[None]), axis=-1) < _SAME_TOP, -1).any(axis=1)
+    return box.point(np.concatenate([points, np.where(near_earlier[:, None], spare, tops)]))
 
 
 def cover_points(box: Box, seed: int) -> Tensor:
