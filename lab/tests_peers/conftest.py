@@ -1,7 +1,29 @@
 """Each environment runs the tests of the libraries it has; ``test_peers`` runs in all of them."""
 
+import os
+import warnings
 from importlib.util import find_spec
+from pathlib import Path
 
-LIBRARIES = {"botorch": "botorch", "optuna": "optuna", "ray_tune": "ray", "hebo": "hebo", "smac": "smac", "vizier": "vizier"}
+os.environ.setdefault("GLASSES_CACHE_DIR", str(Path(__file__).parents[2] / ".cache" / "programs"))
+os.environ.setdefault("GLASSES_COMPILE_AHEAD", "off")
+os.environ.setdefault("GLASSES_OPTIMIZATION_LEVEL", "0")  # as the engine's tests: they wait for the compiler
+
+LIBRARIES = {
+    "acquisition": "botorch",
+    "ax": "ax",
+    "botorch": "botorch",
+    "hebo": "hebo",
+    "optuna": "optuna",
+    "pages": "ax",
+    "ray_tune": "ray",
+    "smac": "smac",
+    "vizier": "vizier",
+}
 
 collect_ignore = [f"test_{name}.py" for name, library in LIBRARIES.items() if find_spec(library) is None]
+
+if find_spec("botorch") is not None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch deprecates what gpytorch does when it is loaded
+        import botorch  # noqa: F401

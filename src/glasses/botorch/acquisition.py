@@ -18,6 +18,7 @@ from glasses.lookahead.loss import Loss
 from glasses.lookahead.losses import Glasses
 from glasses.lookahead.myopic import ExpectedLoss
 from glasses.search.decision import horizon
+from glasses.search.propose import separated
 
 _CHUNK = 256  # points in one call of the model's posterior
 
@@ -28,6 +29,7 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
     With one evaluation remaining it is log EI. With more, the steps after x are predicted over a fixed set of candidates in the
     box and the gain is the expected improvement of the best of them all, x included, under the model's joint posterior. The
     value is differentiable, deterministic and made for q = 1; ``optimize_acqf(..., q=3, sequential=True)`` gives a batch.
+    ``starts`` gives points to begin the search at.
 
     Parameters
     ----------
@@ -104,6 +106,20 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
         flat = X.reshape(-1, X.shape[-1]).to(candidates.X)
         found = torch.cat([values(candidates, part, n, loss) for part in flat.split(_CHUNK)])
         return found.to(X.dtype).reshape(X.shape[:-2])
+
+    def starts(self, count: int) -> Tensor:
+        """(count, 1, d) the best candidates, well apart: ``batch_initial_conditions`` for ``optimize_acqf``.
+
+        The value has many local maxima. These starts hold the predicted plan, the surroundings of the best point and the
+        maxima of EI, which random ones miss.
+        """
+        candidates, n, loss = self._candidates()
+        points = candidates.X[: candidates.C]
+        if not 1 <= count <= len(points):
+            raise ValueError(f"count must be from 1 to {len(points)}, the number of candidates, got {count}.")
+        with torch.no_grad():
+            value = values(candidates, points, n, loss).cpu().numpy()
+        return points[torch.as_tensor(separated(value, self._box.unit(points), count))][:, None]
 
     def predict_steps(self, x: Tensor) -> Tensor:
         """(at most remaining - 1, d) where the evaluations after x (d,) are predicted to go."""

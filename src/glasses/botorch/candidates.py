@@ -69,7 +69,7 @@ class ModelCandidates:
         moving = self.X.clone().requires_grad_(True)
         with torch.enable_grad():
             mean, cov = joint(moving)
-            (slope,) = torch.autograd.grad(mean.mean(dim=0).sum(), moving)
+            slopes = [torch.autograd.grad(each.sum(), moving, retain_graph=True)[0] for each in mean]
         mean, cov = mean.detach(), cov.detach()
         law_of_total = mean[:, : self.C].var(dim=1, correction=0) + cov.diagonal(dim1=1, dim2=2)[:, : self.C].mean(dim=1)
         self.scale = max(float(law_of_total.mean().sqrt()), 1e-300)
@@ -79,8 +79,8 @@ class ModelCandidates:
         self.eta = (joint.sign * best / self.scale).double().expand(len(mean))
         self._condition(cov, P)
         self.U = box.unit(self.X)
-        steepest = (slope.detach() * (box.high - box.low)).norm(dim=1).max() / self.scale
-        every = [self._candidate_set(s, mean, cov, max(float(steepest), _FLATTEST)) for s in range(len(mean))]
+        steepest = [float((slope * (box.high - box.low)).norm(dim=1).max()) / self.scale for slope in slopes]
+        every = [self._candidate_set(s, mean, cov, max(steepest[s], _FLATTEST)) for s in range(len(mean))]
         samples = None if len(every) == 1 else jax.tree.map(lambda *each: np.stack(each), *every)
         self.arrays = every[0]._replace(samples=samples)
 

@@ -42,11 +42,11 @@ class JointPosterior:
         return noisy.reshape(-1, len(X)).mean(dim=1).clamp_min(0.0)
 
     def data(self) -> Tensor | None:
-        """The inputs that the model has seen, in the units of its user; None if it does not say."""
-        found = getattr(self.model, "_original_train_inputs", None)
+        """The inputs that the model (the first one of a list) has seen, in the units of its user; None if it does not say."""
+        model = self.model.models[0] if hasattr(self.model, "models") else self.model
+        found = getattr(model, "_original_train_inputs", None)
         if found is None:
-            found = getattr(self.model, "train_inputs", None)
-            found = None if found is None else found[0]
+            found = (getattr(model, "train_inputs", None) or (None,))[0]
         while found is not None and found.dim() > 2:
             found = found[0]
         return found
