@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,7 +24,8 @@ LIBRARIES = {
 
 collect_ignore = [f"test_{name}.py" for name, library in LIBRARIES.items() if find_spec(library) is None]
 
-if find_spec("botorch") is not None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch deprecates what gpytorch does when it is loaded
-        import botorch  # noqa: F401
+for name in ("botorch", "ax.api.client"):
+    if find_spec(name.split(".")[0]) is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they load is deprecated by what they load it from
+            import_module(name)

@@ -1,4 +1,4 @@
-"""``GlassesAcquisition`` against our own engine, BoTorch's LogEI, plain Monte Carlo, finite differences and ``optimize_acqf``."""
+"""``GlassesAcquisition`` against our own engine, BoTorch's LogEI, Monte Carlo, finite differences and ``optimize_acqf``."""
 
 import math
 import re
@@ -67,7 +67,9 @@ def model(dtype=torch.double, X=X, Y=-Y, **transforms):
 
 def acquisition(remaining, loss=None, **settings):
     settings = {"candidates": tensor(POINTS)} | settings
-    return GlassesAcquisition(settings.pop("model", None) or model(), remaining, settings.pop("bounds", BOX), loss=loss, **settings)
+    return GlassesAcquisition(
+        settings.pop("model", None) or model(), remaining, settings.pop("bounds", BOX), loss=loss, **settings
+    )
 
 
 def tensor(a, dtype=torch.double):
@@ -122,7 +124,7 @@ def flipped():
 
 
 def test_the_gain_is_what_sampling_the_joint_posterior_finds():
-    """E[max(best, y*, y_2..y_n, pending)] - best by 200,000 draws, within four of their standard errors and the error of QMC."""
+    """E[max(best, y*, y_2..y_n, pending)] - best by 200,000 draws, within four standard errors and the error of QMC."""
     ours = acquisition(4, Glasses(expectation=QMC(1024)), X_pending=tensor(PENDING))
     with torch.no_grad():
         best = ours.model.posterior(tensor(X)).mean.max()
@@ -261,7 +263,9 @@ def test_candidates_of_its_own():
 def test_several_outputs():
     """Refused, unless a posterior transform makes one of them."""
     two = ModelListGP(model(), model(Y=X[:, 0]))
-    with pytest.raises(ValueError, match=re.escape("A look-ahead needs one output, the model has 2: give a posterior_transform")):
+    with pytest.raises(
+        ValueError, match=re.escape("A look-ahead needs one output, the model has 2: give a posterior_transform")
+    ):
         acquisition(3, model=two)
     one = acquisition(3, model=two, posterior_transform=ScalarizedPosteriorTransform(tensor([1.0, 0.0])))
     np.testing.assert_allclose(at(one), at(acquisition(3)), rtol=1e-6)

@@ -58,9 +58,7 @@ class GlassesNode(GenerationNode):  # type: ignore[misc]
             generator_enum=Generators.BOTORCH_MODULAR,
             generator_kwargs={"botorch_acqf_class": GlassesAcquisition, **(generator or {})},
         )
-        super().__init__(
-            name=name, generator_specs=[spec], transition_criteria=transition_criteria, should_deduplicate=True
-        )
+        super().__init__(name=name, generator_specs=[spec], transition_criteria=transition_criteria, should_deduplicate=True)
 
     def remaining(self, experiment: Experiment) -> int:
         """Trials left, at least 1."""

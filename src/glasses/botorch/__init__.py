@@ -2,9 +2,7 @@
 ``glasses[botorch]``."""
 
 try:
-    import botorch
-    import gpytorch
-    import torch  # noqa: F401
+    import botorch  # noqa: F401
 except ImportError as error:
     raise ImportError("glasses.botorch needs BoTorch: pip install 'glasses[botorch]'.", name=error.name) from error
 

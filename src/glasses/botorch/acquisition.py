@@ -24,7 +24,7 @@ _CHUNK = 256  # points in one call of the model's posterior
 
 
 class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
-    """log of the gain that all remaining evaluations are expected to bring if the next one is made at x; larger is better.
+    """log of the gain that all remaining evaluations are expected to bring if the next one is at x; larger is better.
 
     With one evaluation remaining it is log EI. With more, the steps after x are predicted over a fixed set of candidates in the
     box and the gain is the expected improvement of the best of them all, x included, under the model's joint posterior. The
@@ -51,7 +51,8 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
     X_pending : Tensor (p, d), optional
         Evaluations under way: what they bring is part of the future.
     candidates : int or Tensor (n, d)
-        How many points the predicted steps are chosen from (some around the best one and maxima of EI are added), or the points.
+        How many points the predicted steps are chosen from (the best one's surroundings and maxima of EI are added), or the
+        points themselves.
     seed : int
         Of the candidates: same seed and same model, same values.
     """
@@ -94,7 +95,7 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
         """Evaluations left once what is pending is taken away, at least 1."""
         return max(1, self._to_come - (0 if self.X_pending is None else len(self.X_pending)))
 
-    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:  # noqa: N802  # BoTorch's name
         """Evaluations under way. What is added to those given at the start is taken from the remaining ones."""
         super().set_X_pending(None if X_pending is None else _points(X_pending, "X_pending", self._box))
         self._known: tuple[ModelCandidates, int, Loss] | None = None

@@ -1,8 +1,8 @@
 """The candidate set of the engine made of a BoTorch posterior, and points of the box as that set sees them.
 
 The engine values a point by what the candidates see of it (``lookahead.candidates``): its mean, its variance and its covariance
-with them. Here these come from one call of the model's posterior over the points and the candidates jointly, as functions of the
-points that torch can differentiate. Outputs are divided by one number, so that the function has variance 1 over the box and the
+with them. Here these come from one call of the model's posterior over the points and the candidates jointly, as functions of
+the points that torch can differentiate. Outputs are divided by one number, so that the function has variance 1 over the box and the
 engine's tolerances mean what they mean in a run of its own; inputs are measured in parts of the sides of the box.
 
 Pending points are evaluations whose values are not known yet. With L L^T the covariance of their observations,
@@ -106,14 +106,14 @@ class ModelCandidates:
 
         def query(part: Seen, samples: QueryPoint | None, lead: tuple[int, ...]) -> QueryPoint:
             each = (slice(None), *(None for _ in lead))
-            return QueryPoint(
-                **part._asdict(),
-                log_feasibility=None,
-                same=np.broadcast_to(same[each], (len(X), *lead, same.shape[1])),
-                apart=np.broadcast_to(apart[each], (len(X), *lead, same.shape[1])),
-                excluded=np.zeros((len(X), *lead), bool),
-                samples=samples,
-            )
+            fixed: dict[str, Any] = {
+                "log_feasibility": None,
+                "same": np.broadcast_to(same[each], (len(X), *lead, same.shape[1])),
+                "apart": np.broadcast_to(apart[each], (len(X), *lead, same.shape[1])),
+                "excluded": np.zeros((len(X), *lead), bool),
+                "samples": samples,
+            }
+            return QueryPoint(**part._asdict(), **fixed)
 
         S = moving.mu.shape[1]
         samples = None if S == 1 else query(moving, None, (S,))
@@ -132,7 +132,7 @@ class ModelCandidates:
         self.later = later + torch.diag_embed(diagonal.clamp_min(self.nugget) - diagonal)
 
     def _candidate_set(self, s: int, mean: Tensor, cov: Tensor, steepest: float) -> CandidateSet:
-        def array(a: Tensor) -> np.ndarray:
+        def array(a: Tensor) -> Any:
             return a.detach().cpu().numpy()
 
         U, mu = len(self.U), array(mean[s])
@@ -142,24 +142,25 @@ class ModelCandidates:
         done = np.zeros(U, bool)
         if data is not None:
             done = np.any(np.all(np.abs(self.U[:, None] - self.box.unit(data)[None]) < SAME_POINT, axis=-1), axis=1)
-        return CandidateSet(
-            mu=mu,
-            var=np.maximum(array(cov[s].diagonal()), self.nugget),
-            cov=array(cov[s]),
-            active=active,
-            eta=eta,
-            lipschitz=np.asarray(steepest),
-            lowest=np.minimum(np.min(mu[active]), eta),
-            noise=array(self.noise[s]),
-            nugget=np.asarray(self.nugget),
-            variance=np.asarray(1.0),
-            apart=apart,
-            done=done,
-            begun=np.any(apart[:, self.C : self.C + self.p] < SAME_POINT, axis=1),
-            infeasible=np.zeros(U, bool),
-            copies=None,
-            pending=Pending(array(self.rows[s]), array(self.later[s])),
-        )
+        fields: dict[str, Any] = {
+            "mu": mu,
+            "var": np.maximum(array(cov[s].diagonal()), self.nugget),
+            "cov": array(cov[s]),
+            "active": active,
+            "eta": eta,
+            "lipschitz": np.asarray(steepest),
+            "lowest": np.minimum(np.min(mu[active]), eta),
+            "noise": array(self.noise[s]),
+            "nugget": np.asarray(self.nugget),
+            "variance": np.asarray(1.0),
+            "apart": apart,
+            "done": done,
+            "begun": np.any(apart[:, self.C : self.C + self.p] < SAME_POINT, axis=1),
+            "infeasible": np.zeros(U, bool),
+            "copies": None,
+            "pending": Pending(array(self.rows[s]), array(self.later[s])),
+        }
+        return CandidateSet(**fields)
 
     @property
     def alone(self) -> Any:

@@ -1,7 +1,7 @@
 """The points of the candidate set: an even cover of the box, points around the best one, the maxima of expected improvement.
 
-They are those of the engine's own search (``search.propose``), found through the model's posterior: the starts of the climbs are
-the best well-separated points, and what is climbed is the expected improvement over the best value and what is pending. Where
+They are those of the engine's own search (``search.propose``), found through the model's posterior: the climbs start at the
+best well-separated points, and what is climbed is the expected improvement over the best value and what is pending. Where
 two climbs end at one point, another point of the cover stands for the second: the number of candidates, for which programs are
 compiled, is always the same, and no step is predicted twice for the want of others.
 """
@@ -66,5 +66,5 @@ def inside(X: Tensor | None, box: Box) -> Tensor | None:
     """The rows inside the box; None if there are none."""
     if X is None:
         return None
-    kept = X[((X >= box.low) & (X <= box.high)).all(dim=1)]
+    kept = X[(box.high >= X).all(dim=1) & (box.low <= X).all(dim=1)]
     return kept if len(kept) else None

@@ -43,7 +43,7 @@ def steps_after(candidates: ModelCandidates, x: Tensor, remaining: int, loss: Lo
     return candidates.X[torch.as_tensor(steps[steps >= 0])]
 
 
-class _Value(torch.autograd.Function):
+class _Value(torch.autograd.Function):  # type: ignore[misc]
     """Values of points as functions of what the candidates see of them."""
 
     @staticmethod
