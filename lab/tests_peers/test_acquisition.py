@@ -95,7 +95,7 @@ def engine(remaining, loss, pending):
 @pytest.mark.parametrize("pending", [PENDING[:0], PENDING], ids=["alone", "pending"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_it_is_the_engine(name, pending):
-    """The same hyperparameters in a BoTorch model and in ours: the same values and the same steps."""
+    """The same hyperparameters in a BoTorch model and in ours: the same values and the same steps, with [eq:later]."""
     loss = LOSSES[name]
     candidates, (values, steps) = engine(4, loss, pending)
     ours = acquisition(4, loss, X_pending=tensor(pending) if len(pending) else None)

@@ -2,8 +2,8 @@
 
 The engine values a point by what the candidates see of it (``lookahead.candidates``): its mean, its variance and its covariance
 with them. Here these come from one call of the model's posterior over the points and the candidates jointly, as functions of
-the points that torch can differentiate. Outputs are divided by one number, so that the function has variance 1 over the box and the
-engine's tolerances mean what they mean in a run of its own; inputs are measured in parts of the sides of the box.
+the points that torch can differentiate. Outputs are divided by one number, so that the function has variance 1 over the box
+and the engine's tolerances mean what they mean in a run of its own; inputs are measured in parts of the sides of the box.
 
 Pending points are evaluations whose values are not known yet. With L L^T the covariance of their observations,
 
