@@ -1,4 +1,4 @@
-"""``python -m benchmarks.acquisition speed|quality``: ``GlassesAcquisition`` beside BoTorch's LogEI over the same BoTorch models.
+"""``python -m benchmarks.acquisition speed|quality``: ``GlassesAcquisition`` beside BoTorch's LogEI over the same models.
 
 ``speed``: a SingleTaskGP of 25 observations in 2 dimensions, noise fixed, 20 evaluations left, one thread, CPU seconds, medians
 of 5 data sets after a warm-up. ``quality``: paired runs on two functions, 5 initial points and 15 more, the model fitted anew

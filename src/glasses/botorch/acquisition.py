@@ -81,7 +81,7 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
             raise ValueError(f"loss must be an expected gain such as Glasses() or TwoStage(steps=None), got {self.loss!r}.")
         self.posterior_transform, self.maximize, self.seed = posterior_transform, maximize, seed
         self._joint = JointPosterior(model, posterior_transform, maximize)
-        self._box = _box(bounds)
+        self._box = _box(bounds, self._joint.data())
         self._best = self._best_value(best_f)
         self._wanted = candidates if isinstance(candidates, int) else _points(candidates, "candidates", self._box)
         if isinstance(candidates, int) and candidates < 16:
@@ -153,7 +153,7 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
         if data is None:
             raise ValueError("The model shows no data inside the bounds: give the best value so far as best_f.")
         with torch.no_grad():
-            return self._joint.sign * self._joint(data.to(self._box.low))[0].amin(dim=1)
+            return self._joint.sign * self._joint(data)[0].amin(dim=1)
 
 
 @acqf_input_constructor(GlassesAcquisition)
@@ -177,11 +177,13 @@ def _inputs(
     return found | {"candidates": candidates, "seed": seed}
 
 
-def _box(bounds: Tensor) -> Box:
+def _box(bounds: Tensor, data: Tensor | None) -> Box:
+    """In the precision of the model's data."""
     shape = tuple(getattr(bounds, "shape", ()))
     if len(shape) != 2 or shape[0] != 2 or not torch.isfinite(bounds).all() or not (bounds[0] < bounds[1]).all():
         raise ValueError(f"bounds must be a tensor of shape (2, d), finite and low below high, got {bounds!r}.")
-    return Box(bounds[0].detach(), bounds[1].detach())
+    bounds = bounds.detach().double() if data is None else bounds.detach().to(data)
+    return Box(bounds[0], bounds[1])
 
 
 def _points(given: Tensor, name: str, box: Box) -> Tensor:
