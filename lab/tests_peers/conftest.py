@@ -8,7 +8,6 @@ from pathlib import Path
 
 os.environ.setdefault("GLASSES_CACHE_DIR", str(Path(__file__).parents[2] / ".cache" / "programs"))
 os.environ.setdefault("GLASSES_COMPILE_AHEAD", "off")
-os.environ.setdefault("GLASSES_OPTIMIZATION_LEVEL", "0")  # as the engine's tests: they wait for the compiler
 
 LIBRARIES = {
     "acquisition": "botorch",

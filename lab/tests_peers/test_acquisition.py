@@ -20,7 +20,7 @@ from gpytorch.means import ConstantMean
 from linear_operator import to_linear_operator
 
 from glasses import ExpectedLoss, GaussianProcess, Glasses, TwoStage
-from glasses.botorch import GlassesAcquisition
+from glasses.botorch import GlassesAcquisition, start_generator
 from glasses.gaussian import QMC
 from glasses.lookahead import DeterminantalPoints, LocalPenalization, LowerConfidenceBound, Marginalized, Rollout
 from glasses.runtime.padding import horizon_size
@@ -219,7 +219,7 @@ def test_optimize_acqf():
     assert torch.cdist(starts[:, 0], starts[:, 0])[~torch.eye(4, dtype=bool)].min() >= 0.05
 
     def found():
-        return optimize_acqf(ours, BOX, q=1, num_restarts=4, batch_initial_conditions=starts, **QUICKLY)
+        return optimize_acqf(ours, BOX, q=1, num_restarts=4, ic_generator=start_generator, **QUICKLY)
 
     x, value = found()
     assert float(value) > at(ours, POINTS).max() + 0.01
@@ -229,7 +229,7 @@ def test_optimize_acqf():
 def test_a_batch_shares_the_budget():
     ours = acquisition(4)
     torch.manual_seed(0)
-    batch, _ = optimize_acqf(ours, BOX, q=2, sequential=True, num_restarts=2, raw_samples=32, **QUICKLY)
+    batch, _ = optimize_acqf(ours, BOX, q=2, sequential=True, num_restarts=2, ic_generator=start_generator, **QUICKLY)
     assert float(torch.dist(*batch)) > 0.01
     assert ours.X_pending is None
     assert ours.remaining == 4
@@ -237,6 +237,18 @@ def test_a_batch_shares_the_budget():
     assert ours.remaining == 2
     ours.set_X_pending(torch.cat([batch, batch]))
     assert ours.remaining == 1
+
+
+def test_starts_of_other_searches():
+    """Features that are fixed; constraints on the inputs and other acquisition functions have BoTorch's own starts."""
+    ours, torch_seed = acquisition(4), {"options": {"seed": 0}}
+    fixed = start_generator(ours, BOX, 1, 3, fixed_features={1: 0.25})
+    assert torch.equal(fixed[..., 0], ours.starts(3)[..., 0])
+    assert (fixed[..., 1] == 0.25).all()
+    below = [(torch.tensor([0, 1]), -torch.ones(2).double(), -0.7)]
+    inside = start_generator(ours, BOX, 1, 3, 16, inequality_constraints=below, **torch_seed)
+    assert (inside.sum(dim=-1) <= 0.7).all()
+    assert start_generator(LogExpectedImprovement(model(), 0.5), BOX, 1, 3, 16, **torch_seed).shape == (3, 1, 2)
 
 
 def test_pending_points_given_at_the_start_are_not_taken_from_the_budget():

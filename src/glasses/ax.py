@@ -14,6 +14,7 @@ try:
     from ax.adapter.registry import Generators
     from ax.core.experiment import Experiment
     from ax.core.generator_run import GeneratorRun
+    from ax.core.parameter import ParameterType, RangeParameter
     from ax.core.trial_status import TrialStatus
     from ax.generation_strategy.generation_node import GenerationNode
     from ax.generation_strategy.generation_strategy import GenerationStrategy
@@ -23,11 +24,11 @@ try:
 except ImportError as error:
     raise ImportError("glasses.ax needs Ax: pip install 'glasses[ax]'.", name=error.name) from error
 
-from glasses.botorch.acquisition import GlassesAcquisition
+from glasses.botorch import GlassesAcquisition, start_generator
 from glasses.lookahead.loss import Loss
 
 _NOT_COUNTED = (TrialStatus.ABANDONED, TrialStatus.STALE)
-_SEARCH = {"num_restarts": 8, "raw_samples": 128, "retry_on_optimization_warning": False}
+_SEARCH = {"num_restarts": 4, "raw_samples": 256, "retry_on_optimization_warning": False}
 
 
 class GlassesNode(GenerationNode):  # type: ignore[misc]
@@ -35,7 +36,7 @@ class GlassesNode(GenerationNode):  # type: ignore[misc]
 
     ``budget``: all trials of the experiment, those of other nodes included; beyond it every trial is planned as the last one.
     ``loss``, ``candidates``, ``seed``: as in ``GlassesAcquisition``. ``optimizer``: options of BoTorch's ``optimize_acqf``, on
-    top of 8 restarts from 128 points. ``generator``: further arguments of Ax's modular BoTorch generator, such as
+    top of 4 restarts: from the best candidates where all parameters are floats, else from the best of 256 points. ``generator``: further arguments of Ax's modular BoTorch generator, such as
     ``surrogate_spec``. One objective, no outcome constraints.
     """
 
@@ -53,7 +54,7 @@ class GlassesNode(GenerationNode):  # type: ignore[misc]
     ) -> None:
         self.budget = _whole("budget", budget)
         self._settings = {"loss": loss, "candidates": candidates, "seed": seed}
-        self._optimizer = {**_SEARCH, **(optimizer or {})}
+        self._optimizer = dict(optimizer or {})
         spec = GeneratorSpec(
             generator_enum=Generators.BOTORCH_MODULAR,
             generator_kwargs={"botorch_acqf_class": GlassesAcquisition, **(generator or {})},
@@ -68,7 +69,8 @@ class GlassesNode(GenerationNode):  # type: ignore[misc]
     def _gen(self, experiment: Experiment, **given: Any) -> GeneratorRun:
         """With what is left by now."""
         acquisition = {"remaining": self.remaining(experiment), **self._settings}
-        options = {Keys.ACQF_KWARGS: acquisition, Keys.OPTIMIZER_KWARGS: self._optimizer}
+        begin = {"ic_generator": start_generator} if _is_continuous(experiment) else {}  # mixed searches do not take one
+        options = {Keys.ACQF_KWARGS: acquisition, Keys.OPTIMIZER_KWARGS: {**_SEARCH, **begin, **self._optimizer}}
         self.generator_specs[0].generator_gen_kwargs["model_gen_options"] = options
         return super()._gen(experiment=experiment, **given)
 
@@ -93,6 +95,11 @@ def generation_strategy(budget: int, *, n_initial: int = 5, seed: int | None = N
     sobol = GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})
     first = GenerationNode(name="Sobol", generator_specs=[sobol], transition_criteria=criteria, should_deduplicate=True)
     return GenerationStrategy(name="Sobol+GLASSES", nodes=[first, node])
+
+
+def _is_continuous(experiment: Experiment) -> bool:
+    every = experiment.search_space.parameters.values()
+    return all(isinstance(each, RangeParameter) and each.parameter_type == ParameterType.FLOAT for each in every)
 
 
 def _whole(name: str, given: Any) -> int:

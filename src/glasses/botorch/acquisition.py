@@ -109,7 +109,7 @@ class GlassesAcquisition(AcquisitionFunction):  # type: ignore[misc]
         return found.to(X.dtype).reshape(X.shape[:-2])
 
     def starts(self, count: int) -> Tensor:
-        """(count, 1, d) the best candidates, well apart: ``batch_initial_conditions`` for ``optimize_acqf``.
+        """(count, 1, d) the best candidates, well apart: where ``optimize_acqf`` should begin (``start_generator``).
 
         The value has many local maxima. These starts hold the predicted plan, the surroundings of the best point and the
         maxima of EI, which random ones miss.
