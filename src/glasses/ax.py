@@ -36,8 +36,9 @@ class GlassesNode(GenerationNode):  # type: ignore[misc]
 
     ``budget``: all trials of the experiment, those of other nodes included; beyond it every trial is planned as the last one.
     ``loss``, ``candidates``, ``seed``: as in ``GlassesAcquisition``. ``optimizer``: options of BoTorch's ``optimize_acqf``, on
-    top of 4 restarts: from the best candidates where all parameters are floats, else from the best of 256 points. ``generator``: further arguments of Ax's modular BoTorch generator, such as
-    ``surrogate_spec``. One objective, no outcome constraints.
+    top of 4 restarts: from the best candidates where all parameters are floats, else from the best of 256 points.
+    ``generator``: further arguments of Ax's modular BoTorch generator, such as ``surrogate_spec``. One objective, no outcome
+    constraints.
     """
 
     def __init__(
