@@ -1,6 +1,7 @@
-"""Every requirement of the two packages, with all extras: what ``make lock`` resolves.
+"""Every requirement of the two packages, with all extras but those that need torch: what ``make lock`` resolves.
 
-The packages themselves are left out. They are installed from the repository, and the index may know others of their name.
+torch lives in the peers' environment alone (``make peers``). The packages themselves are left out. They are installed from
+the repository, and the index may know others of their name.
 """
 
 import re
@@ -8,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+NEED_TORCH = {"ax", "botorch"}
 FILES = (ROOT / "pyproject.toml", ROOT / "lab" / "pyproject.toml")
 
 
@@ -15,7 +17,8 @@ def requirements() -> list[str]:
     """Sorted, each once."""
     projects = [tomllib.loads(path.read_text())["project"] for path in FILES]
     own = {project["name"] for project in projects}
-    lists = [extra for p in projects for extra in (p["dependencies"], *p.get("optional-dependencies", {}).values())]
+    extras = [(name, extra) for p in projects for name, extra in p.get("optional-dependencies", {}).items()]
+    lists = [p["dependencies"] for p in projects] + [extra for name, extra in extras if name not in NEED_TORCH]
     return sorted({each for some in lists for each in some if re.match(r"[\w.-]+", each)[0] not in own})
 
 

@@ -13,7 +13,8 @@ import glasses
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-RUN = sorted(path for path in DOCS.rglob("*.md") if path.parent.name == "how_to" or path.name in ("index.md", "tutorial.md"))
+HOW_TO = [path for path in DOCS.rglob("*.md") if path.parent.name == "how_to" or path.name in ("index.md", "tutorial.md")]
+RUN = sorted(path for path in HOW_TO if path.name != "botorch.md")  # that one needs torch: lab/tests_peers/test_pages.py
 PARTS = ("gaussian", "lookahead", "optuna", "search", "sklearn", "surrogate", "testing")
 
 
@@ -44,6 +45,8 @@ def test_every_public_name_is_in_the_reference():
             origin = getattr(home, "__module__", "glasses.presets")
             assert {f"{origin}.{name}", f"glasses.presets.{name}"} & documented, f"{name} of {module.__name__}"
     for path in documented:  # and nothing is documented that is not there
+        if path.startswith(("glasses.ax", "glasses.botorch")):  # they need torch: lab/tests_peers/test_pages.py
+            continue
         holder, _, name = path.rpartition(".")
         assert getattr(importlib.import_module(holder), name).__doc__, path
 

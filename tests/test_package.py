@@ -65,7 +65,8 @@ def test_names_are_loaded_when_they_are_used():
 
 def test_every_equation_is_cited_by_a_test():
     tags = {tag for path in SOURCES for tag in re.findall(r"\[(eq:\w+)\]", path.read_text())}
-    cited = {tag for path in (ROOT / "tests").rglob("*.py") for tag in re.findall(r"\[(eq:\w+)\]", path.read_text())}
+    tests = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "lab" / "tests_peers").rglob("*.py")]
+    cited = {tag for path in tests for tag in re.findall(r"\[(eq:\w+)\]", path.read_text())}
     assert len(tags) > 15
     assert tags <= cited, f"equations nobody checks: {sorted(tags - cited)}"
 
@@ -79,6 +80,8 @@ def test_the_core_imports_only_what_it_needs():
         "matplotlib",
         "optuna",
         "torch",
+        "botorch",
+        "ax",
         "sklearn",
         "pandas",
         "rich",
@@ -93,6 +96,17 @@ def test_the_core_imports_only_what_it_needs():
     )
     code = f"import sys, glasses; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("part", "library"), [("botorch", "BoTorch"), ("ax", "Ax")])
+def test_what_to_install_is_said_in_one_sentence(part, library, monkeypatch):
+    """torch is in the peers' environment alone; there the tests of these two parts are run."""
+    for name in [name for name in sys.modules if name.startswith(f"glasses.{part}")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, part, None)
+    with pytest.raises(ImportError) as refused:
+        getattr(glasses, part)
+    assert str(refused.value) == f"glasses.{part} needs {library}: pip install 'glasses[{part}]'."
 
 
 def test_no_registry_addresses_in_the_locks():

@@ -69,6 +69,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _PARTS = (
+    "ax",
+    "botorch",
     "gaussian",
     "lookahead",
     "optuna",
