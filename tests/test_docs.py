@@ -1,6 +1,7 @@
-"""The documentation: its Python runs as printed, every public name is in the reference, the site builds without a warning."""
+"""The documentation: it shows what its code and its commands print, names everything public, and builds without a warning."""
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -10,30 +11,52 @@ from pathlib import Path
 import pytest
 
 import glasses
+from scripts import notebooks, outputs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-RUN = sorted(path for path in DOCS.rglob("*.md") if path.parent.name == "how_to" or path.name in ("index.md", "tutorial.md"))
 PARTS = ("gaussian", "lookahead", "optuna", "search", "sklearn", "surrogate")
-
-
-def blocks(page):
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The evaluation at")  # a page about failures has one
-@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(DOCS)))
-def test_the_code_of_a_page_runs_as_printed(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    found = blocks(page)
-    assert found, "a page that shows no code needs no test: take it out of this one"
-    scope = {"__name__": "page"}
-    for block in found:
-        exec(compile(block, str(page), "exec"), scope)
-    said = capsys.readouterr().out
-    assert said.strip()
-    assert "nan" not in said.lower()
+@pytest.mark.parametrize("page", outputs.pages(), ids=lambda page: str(page.relative_to(DOCS)))
+def test_a_page_runs_and_shows_what_is_printed(page, tmp_path):
+    shown, now = outputs.remake(page, tmp_path)
+    assert now == shown, f"make docs-outputs writes what is printed now:\n{outputs.difference(shown, now)}"
+
+
+def test_what_the_pages_show_can_be_wrong(tmp_path):
+    page = "```python\nprint(1, 0.5)\n```\n\n```text\n{}\n```\n\n```console\n$ echo one; echo two; echo 3\n{}\n```\n"
+    good = page.format("1 0.5000001", "one\n...\n3")
+    assert outputs.remade(good, outputs.Session(tmp_path)) == good
+    for shown, printed in [("2 0.5", "one\ntwo\n3"), ("1 0.6", "two\n...\n3"), ("", "...\n4"), ("1 0.5 3", "")]:
+        remade = outputs.remade(page.format(shown, printed), outputs.Session(tmp_path))
+        assert remade != page.format(shown, printed)
+        assert outputs.remade(remade, outputs.Session(tmp_path)) == remade
+    with pytest.raises(RuntimeError, match="status 3"):
+        outputs.remade("```console\n$ exit 3\n```\n", outputs.Session(tmp_path))
+    with pytest.raises(NameError):
+        outputs.remade("```python\nundefined\n```\n", outputs.Session(tmp_path))
+
+
+def test_what_is_the_same_in_print():
+    assert outputs.same("at 2026-11-18T20:41:19.634+00:00: 12.50  a", "at 2027-01-01T00:00:00.000+00:00: 12.49   a")
+    assert outputs.same("a\n...\nb\n...\nc", "a\n1\nb\n2\nc")
+    assert not outputs.same("a\n...\nb\n...\nc", "a\n1\nd\n2\nc")
+    assert not outputs.same("17 of 20 left", "18 of 20 left")
+    assert not outputs.same("0.0123", "-0.0123")
+    assert not outputs.same("x1", "x2")
+
+
+def test_the_outputs_of_a_notebook_can_be_wrong(tmp_path):
+    cell = {"cell_type": "code", "execution_count": 1, "metadata": {}, "outputs": [], "source": ["print(1)\n", "2 + 2"]}
+    notebook = json.dumps({"cells": [cell, {"cell_type": "markdown", "metadata": {}, "source": ["# A"]}]})
+    new = notebooks.remade(notebook, tmp_path, outputs.same)
+    printed, value = json.loads(new)["cells"][0]["outputs"]
+    assert (printed["text"], value["data"]["text/plain"]) == (["1\n"], ["4"])
+    assert notebooks.remade(new, tmp_path, outputs.same) == new
+    assert json.loads(notebooks.remade(new.replace('"4"', '"5"'), tmp_path, outputs.same)) == json.loads(new)
 
 
 def test_every_public_name_is_in_the_reference():
