@@ -5,7 +5,7 @@ The blocks of a page run in order, in one empty folder:
     ```python      run; what is printed is compared with a ```text block that follows at once, if there is one
     ```console     lines that begin with ``$ `` are commands, the lines below each are what it prints
     <!-- unseen console   the same, not shown: here the lines below a command are its input
-    <!-- unseen python    run, not shown
+    <!-- unseen python    run, not shown; ``said`` is all that was printed so far, for sentences that quote it
 
 A line ``...`` stands for any lines. ``glasses`` runs in this process, everything else in a shell. Numbers may differ in their
 last digits (another processor rounds differently) and times altogether; a page that differs in nothing else is left as it is.
@@ -50,13 +50,13 @@ class Session:
     """What the blocks of one page share: a folder, and the names of its Python."""
 
     folder: Path
-    scope: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
+    scope: dict[str, Any] = field(default_factory=lambda: {"__name__": "page", "said": ""})
 
     def python(self, code: str, name: str = "page") -> str:
         """What the code prints."""
         with self._here() as printed:
             exec(compile(code, name, "exec"), self.scope)
-        return printed.getvalue()
+        return self._said(printed.getvalue())
 
     def command(self, line: str, stdin: str = "") -> str:
         """What a command prints, on both of its streams; one that fails must say so in a sentence of ours."""
@@ -80,6 +80,10 @@ class Session:
             printed = caught.getvalue()
         if status and not re.search(r"^glasses: .+\.$", printed, re.MULTILINE):
             raise RuntimeError(f"{line}: status {status}\n{printed}")
+        return self._said(printed)
+
+    def _said(self, printed: str) -> str:
+        self.scope["said"] += printed
         return printed
 
     def _environment(self) -> dict[str, str]:
@@ -97,6 +101,9 @@ class Session:
             mock.patch.object(sys, "path", [str(self.folder), *sys.path]),
         ):
             yield printed
+        for name, module in list(sys.modules.items()):  # of this folder: another page may have one of the same name
+            if (file := getattr(module, "__file__", None)) and Path(file).is_relative_to(self.folder):
+                del sys.modules[name]
 
 
 def remade(page: str, session: Session) -> str:
@@ -174,9 +181,11 @@ def _alike(a: str, b: str) -> bool:
 def _near(a: str, b: str) -> bool:
     if a == b:
         return True
-    whole = all(re.fullmatch(r"[-+−]?\d+", each) for each in (a, b))
+    if all(re.fullmatch(r"[-+−]?\d+", each) for each in (a, b)):
+        return False
+    last = max(len(each.partition("e")[0].partition(".")[2]) for each in (a, b))  # one unit of the last digit printed
     x, y = (float(each.replace("−", "-")) for each in (a, b))
-    return not whole and math.isclose(x, y, rel_tol=5e-3, abs_tol=1e-6)
+    return math.isclose(x, y, rel_tol=5e-3, abs_tol=max(1e-6, 1.01 * 10.0**-last if "e" not in a + b else 0.0))
 
 
 def pages() -> list[Path]:
