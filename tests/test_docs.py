@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import glasses
+from benchmarks import searches
 from scripts import notebooks, outputs
 
 ROOT = Path(__file__).parents[1]
@@ -57,6 +58,16 @@ def test_the_outputs_of_a_notebook_can_be_wrong(tmp_path):
     assert (printed["text"], value["data"]["text/plain"]) == (["1\n"], ["4"])
     assert notebooks.remade(new, tmp_path, outputs.same) == new
     assert json.loads(notebooks.remade(new.replace('"4"', '"5"'), tmp_path, outputs.same)) == json.loads(new)
+
+
+def test_the_table_of_searches_comes_from_the_kept_ones():
+    found = searches.read()
+    text = searches.PAGE.read_text(encoding="utf-8")
+    assert searches.filled(text, found) == text, "python -m benchmarks.searches --page"
+    assert len(found) == searches.SEEDS * len(searches.TASKS) * len(searches.METHODS)
+    key = next(key for key in found if key[1] == "glasses")
+    worse = {**found, key: {**found[key], "scores": [score - 0.1 for score in found[key]["scores"]]}}
+    assert searches.filled(text, worse) != text
 
 
 def test_every_public_name_is_in_the_reference():

@@ -44,6 +44,12 @@ def maximize(
 
     Everything is as in ``minimize`` with larger values better: ``y0``, ``best_possible`` (a ceiling), ``stop``
     (``Target(100)``: at least 100), what ``verbose`` prints, and the values in the result.
+
+    Examples
+    --------
+    >>> from glasses import maximize
+    >>> maximize(lambda x: 1 - (x[0] - 0.3) ** 2, [(0, 1)], budget=6, noise=0, seed=1).message
+    'Budget spent: 6 of 6 evaluations done.'
     """
     optimizer = Optimizer(
         bounds,

@@ -54,6 +54,16 @@ class GlassesSampler(BaseSampler):
     beforehand, the first trials follow a space-filling design; otherwise the first one is random. ``stale_after``: seconds
     after which a running trial is taken for lost; by default ten times the longest finished one, at least a minute. Parameters
     that not every trial has (conditional ones, changing ranges) are sampled independently.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from glasses.optuna import GlassesSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+    >>> study = optuna.create_study(sampler=GlassesSampler(budget=6, seed=1))
+    >>> study.optimize(lambda trial: (trial.suggest_float("x", 0, 1) - 0.3) ** 2, n_trials=6)
+    >>> len(study.trials)
+    6
     """
 
     def __init__(
