@@ -8,7 +8,8 @@ import pytest
 
 import glasses
 
-WITHOUT = "DEFAULT ExhaustedError Failure Forecast PAPER Plan Recommendation Result".split()  # what comes back, and objects
+# What comes back, and objects
+WITHOUT = ["DEFAULT", "ExhaustedError", "Failure", "Forecast", "PAPER", "Plan", "Recommendation", "Result"]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
