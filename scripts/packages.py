@@ -1,8 +1,8 @@
 """The package as a stranger gets it: ``make packages``. Resumable; some minutes, most of them spent by pip.
 
-Builds the wheel and the sdist, installs both in fresh environments of every Python that is found, with the oldest and the newest
-JAX allowed there, and tries them: a first suggestion, the extras, the types. Then the same first suggestion with other libraries:
-how long an installation takes, how large it is, and how soon a new process has suggested a point. What was measured is kept in
+Builds the wheel and the sdist, installs both in fresh environments of every Python that is found, with each JAX that is allowed,
+and tries them: a first suggestion, the extras, the types. Then the same first suggestion with other libraries: how long an
+installation takes, how large it is, and how soon a new process has suggested a point. What was measured is kept in
 ``docs/packages.json``; the tables of ``docs/compare.md`` are made from it (``--page``: only they).
 
     installed    wall seconds of ``pip install`` into a fresh environment, all files in pip's cache, so without the network;
@@ -85,6 +85,7 @@ point, _ = optimize_acqf(LogExpectedImprovement(model, Y.max()), box, q=1, num_r
 """,
 }
 FIRST["optuna, GP"] = FIRST["optuna"].replace("TPESampler", "GPSampler")
+SAMPLERS = {"optuna": ", TPESampler", "optuna, GP": ", GPSampler", "botorch": ", LogEI"}
 BEFORE = {"botorch": ["torch==2.13.0"], "optuna, GP": ["torch==2.13.0"]}
 TYPED = """
 import glasses
@@ -227,7 +228,7 @@ def tables(found: dict) -> dict[str, str]:
         for jax, each in row.items()
     ]
     others = [
-        [f"{name} {each['version']}" if "," not in name else f"{name.replace(',', f' {each["version"]},')}sampler"]
+        [f"{name.split(',')[0]} {each['version']}{SAMPLERS.get(name, '')}"]
         + [f"{each[key]:g}" for key in ("installed", "megabytes", "packages", "cold", "warm")]
         for name, each in found["compared"].items()
     ]
