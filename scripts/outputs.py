@@ -6,6 +6,7 @@ The blocks of a page run in order, in one empty folder:
     ```console     lines that begin with ``$ `` are commands, the lines below each are what it prints
     <!-- unseen console   the same, not shown: here the lines below a command are its input
     <!-- unseen python    run, not shown; ``said`` is all that was printed so far, for sentences that quote it
+    <!-- unseen console, costly   not in the tests
 
 A line ``...`` stands for any lines. ``glasses`` runs in this process, everything else in a shell. Numbers may differ in their
 last digits (another processor rounds differently) and times altogether; a page that differs in nothing else is left as it is.
@@ -36,7 +37,8 @@ from scripts import notebooks
 
 DOCS = Path(__file__).parents[1] / "docs"
 _BLOCK = re.compile(
-    r"^<!-- unseen (?P<unseen>console|python)\n(?P<hidden>.*?)^-->$|^```(?P<kind>python|console|text)\n(?P<shown>.*?)^```$",
+    r"^<!-- unseen (?P<unseen>console|python)(?P<costly>, costly)?\n(?P<hidden>.*?)^-->$"
+    r"|^```(?P<kind>python|console|text)\n(?P<shown>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 _NUMBER = re.compile(r"(?<![\w.])[-+−]?\d+(?:\.\d*)?(?:e[-+]?\d+)?(?!\w)")
@@ -50,6 +52,7 @@ class Session:
     """What the blocks of one page share: a folder, and the names of its Python."""
 
     folder: Path
+    costly: bool = False
     scope: dict[str, Any] = field(default_factory=lambda: {"__name__": "page", "said": ""})
 
     def python(self, code: str, name: str = "page") -> str:
@@ -113,7 +116,9 @@ def remade(page: str, session: Session) -> str:
         parts.append(page[end : block.start()])
         end = block.end()
         new = block[0]
-        if block["unseen"] == "python":
+        if block["costly"] and not session.costly:
+            pass
+        elif block["unseen"] == "python":
             session.python(block["hidden"])
         elif block["unseen"] == "console":
             for command, below in _commands(block["hidden"]):
@@ -200,10 +205,35 @@ NOT_RUN = {
 }
 
 
-def remake(path: Path, folder: Path) -> tuple[str, str]:
+# Every picture of the documentation and the command that makes it. Those of docs-outputs are made by commands of a page.
+PICTURES = {
+    "architecture.svg": "python scripts/architecture.py",
+    "calibration.png": "glasses-lab campaign forecasts forecasts --method default --moments 5 --fit --out docs/calibration.png",
+    "forecast.png": "make docs-outputs",
+    "growth.png": "make bench",
+    "how_to/sklearn.png": "make searches",
+    "page-correct.png": "make screenshots",
+    "page-map.png": "make screenshots",
+    "page-phone.png": "make screenshots",
+    "page.png": "make screenshots",
+    "paper/comparison.png": "make paper",
+    "paper/loss.png": "make paper",
+    "paper/steps.png": "make paper",
+    "paper/values.png": "make paper",
+    "run.png": "make docs-outputs",
+    "study.png": "make docs-outputs",
+}
+
+
+def shown_pictures(path: Path) -> list[Path]:
+    """The pictures that a page shows."""
+    return [(path.parent / name).resolve() for name in _PICTURE.findall(path.read_text(encoding="utf-8"))]
+
+
+def remake(path: Path, folder: Path, *, costly: bool = False) -> tuple[str, str]:
     """A page or notebook as it is and as it is remade, in an empty folder."""
     text = path.read_text(encoding="utf-8")
-    return text, notebooks.remade(text, folder, same) if path.suffix == ".ipynb" else remade(text, Session(folder))
+    return text, notebooks.remade(text, folder, same) if path.suffix == ".ipynb" else remade(text, Session(folder, costly))
 
 
 def difference(old: str, new: str) -> str:
@@ -218,11 +248,11 @@ def main() -> None:
     parser.add_argument("pages", type=Path, nargs="*", help="default: every page of docs with something to run")
     for path in parser.parse_args().pages or pages():
         with tempfile.TemporaryDirectory() as folder:
-            old, new = remake(path, Path(folder))
-            for name in _PICTURE.findall(new):
-                if path.suffix == ".md" and (made := Path(folder) / Path(name).name).is_file():
-                    shutil.copyfile(made, path.parent / name)
-                    print(f"{path}: {name}")
+            old, new = remake(path, Path(folder), costly=True)
+            for picture in shown_pictures(path) if path.suffix == ".md" else []:
+                if (made := Path(folder) / picture.name).is_file():
+                    shutil.copyfile(made, picture)
+                    print(f"{path}: {picture.name}")
         if new != old:
             path.write_text(new, encoding="utf-8")
         print(f"{path}: {difference(old, new) or 'as it was'}")

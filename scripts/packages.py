@@ -1,6 +1,6 @@
 """The package as a stranger gets it: ``make packages``. Resumable; some minutes, most of them spent by pip.
 
-Builds the wheel and the sdist, installs both in fresh environments of every Python that is found, with each JAX that is allowed,
+Builds the wheel and the sdist, installs both in fresh environments of every Python that is found, with each JAX allowed,
 and tries them: a first suggestion, the extras, the types. Then the same first suggestion with other libraries: how long an
 installation takes, how large it is, and how soon a new process has suggested a point. What was measured is kept in
 ``docs/packages.json``; the tables of ``docs/compare.md`` are made from it (``--page``: only they).
@@ -153,31 +153,29 @@ def suggests(python: Path, code: str, cache: Path) -> float:
     return time.perf_counter() - begun
 
 
-def tried(version: str, jax: str, python: str, wheel: Path, sdist: Path) -> dict:
-    """The wheel in a fresh environment with this JAX: a first suggestion and the extras; the sdist instead of it; the types."""
-    here = environment(f"python{version}-jax{jax}", python)
-    done = subprocess.run(
-        [here, "-m", "pip", "install", "-q", f"jax=={jax}.*", wheel], cwd=BUILD, capture_output=True, text=True
-    )
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if "No matching" in line or "ERROR" in line]
-        return {"installs": False, "why": said[-1][:200] if said else done.stderr[-200:]}
-    bare, names = versions(here), {}
-    suggests(here, FIRST["glasses"], BUILD / f"cache-{version}-{jax}")
-    for extra, module in EXTRAS.items():
-        if extra:
-            install(here, f"{wheel}[{extra}]")
-        run(here, "-c", f"import {module}")
-        names[extra] = sorted(set(versions(here)) - set(bare)) if extra else sorted(bare)
+def tried(version: str, python: str, wheel: Path, sdist: Path) -> dict:
+    """The wheel in a fresh environment, its extras and types, the sdist; then every JAX that is allowed. Each suggests a point."""
+    here, cache = environment(f"python{version}", python), BUILD / f"cache-{version}"
+    install(here, "--no-compile", wheel)
+    bare = versions(here)
+    suggests(here, FIRST["glasses"], cache)
+    install(here, "--no-compile", f"{wheel}[{','.join(filter(None, EXTRAS))}]", "mypy")
     run(here, "-m", "pip", "check")
-    install(here, "mypy")
+    for module in EXTRAS.values():
+        run(here, "-c", f"import {module}")
     (BUILD / "typed.py").write_text(TYPED)
     typed = run(here, "-m", "mypy", "typed.py", check=False).stdout
     assert 'expression has type "Result", variable has type "int"' in typed, typed
     assert 'Revealed type is "float"' in typed.replace("builtins.", ""), typed
-    install(here, "--force-reinstall", "--no-deps", sdist)
-    suggests(here, FIRST["glasses"], BUILD / f"cache-{version}-{jax}")
-    return {"installs": True, "jax": bare["jax"], "numpy": bare["numpy"], "scipy": bare["scipy"], "packages": names}
+    install(here, "--no-compile", "--force-reinstall", "--no-deps", sdist)
+    suggests(here, FIRST["glasses"], cache)
+    found: dict = {"needs": bare, "jax": {}}
+    for jax in JAX:
+        done = run(here, "-m", "pip", "install", "-q", "--no-compile", f"jax=={jax}.*", check=False)
+        if done.returncode == 0:
+            suggests(here, FIRST["glasses"], cache)
+        found["jax"][jax] = versions(here)["jax"] if done.returncode == 0 else None
+    return found
 
 
 def wheels_for(version: str, wheel: Path) -> bool:
@@ -223,9 +221,13 @@ def compared(name: str, python: str, wheel: Path) -> dict:
 def tables(found: dict) -> dict[str, str]:
     """What the page shows."""
     tried_ = [
-        [version, jax, *([each["jax"], each["numpy"], each["scipy"]] if each["installs"] else ["does not exist there", "", ""])]
+        [
+            version,
+            ", ".join(each or f"no {jax} there" for jax, each in row["jax"].items()),
+            row["needs"]["numpy"],
+            row["needs"]["scipy"],
+        ]
         for version, row in found["tried"].items()
-        for jax, each in row.items()
     ]
     others = [
         [f"{name.split(',')[0]} {each['version']}{SAMPLERS.get(name, '')}"]
@@ -234,7 +236,7 @@ def tables(found: dict) -> dict[str, str]:
     ]
     heads = ["", "installed, s", "MB", "packages", "first suggestion, s", "later processes, s"]
     return {
-        "pythons": table(["Python", "JAX asked for", "JAX", "NumPy", "SciPy"], tried_),
+        "pythons": table(["Python", "JAX", "NumPy", "SciPy"], tried_),
         "first": table(heads, others),
         "packages-about": f"`make packages`, {found['date']}, two cores: the wheel has {found['wheel'] // 1000} kB, the sdist "
         f"{found['sdist'] // 1000} kB.",
@@ -275,11 +277,10 @@ def main() -> None:
         keep()
         pythons = found_pythons()
         for version, python in pythons.items():
-            for jax in JAX:
-                if jax not in found.setdefault("tried", {}).setdefault(version, {}):
-                    found["tried"][version][jax] = tried(version, jax, python, wheel, sdist)
-                    keep()
-                    print(version, jax, found["tried"][version][jax].get("jax", "cannot be had"), flush=True)
+            if version not in found.setdefault("tried", {}):
+                found["tried"][version] = tried(version, python, wheel, sdist)
+                keep()
+                print(version, found["tried"][version]["jax"], flush=True)
         for version in PYTHONS:
             if version not in pythons and version not in found.setdefault("wheels", {}):
                 found["wheels"][version] = wheels_for(version, wheel)
@@ -289,7 +290,7 @@ def main() -> None:
                 found["compared"][name] = compared(name, pythons["3.12"], wheel)
                 keep()
                 print(name, found["compared"][name], flush=True)
-    if PAGE.exists():
+    if found.keys() >= {"tried", "compared"}:
         PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 

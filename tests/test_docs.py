@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import glasses
-from benchmarks import searches
-from scripts import notebooks, outputs
+import glasses_lab.cli
+from benchmarks import report, searches
+from scripts import notebooks, outputs, packages
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -58,6 +60,41 @@ def test_the_outputs_of_a_notebook_can_be_wrong(tmp_path):
     assert (printed["text"], value["data"]["text/plain"]) == (["1\n"], ["4"])
     assert notebooks.remade(new, tmp_path, outputs.same) == new
     assert json.loads(notebooks.remade(new.replace('"4"', '"5"'), tmp_path, outputs.same)) == json.loads(new)
+
+
+def test_every_picture_has_a_command_that_makes_it():
+    pictures = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*") if path.suffix in (".png", ".svg", ".jpg")}
+    assert pictures == set(outputs.PICTURES)
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    shown = {str(picture.relative_to(DOCS)): page for page in pages for picture in outputs.shown_pictures(page)}
+    assert set(shown) == pictures  # none is missing, none is left over
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for picture, command in outputs.PICTURES.items():
+        program, *words = command.split()
+        if command == "make docs-outputs":
+            name = Path(picture).stem
+            assert re.search(
+                rf"^\$ (?:glasses plot {name}\.toml|.* {name}\.png)( *#.*)?$", shown[picture].read_text(), re.MULTILINE
+            )
+        elif program == "make":
+            assert words[0] in targets, command
+        elif program == "python":
+            assert (ROOT / words[0]).is_file(), command
+        else:
+            assert glasses_lab.cli._parser().parse_args(words).out.name == Path(picture).name
+
+
+def test_the_page_of_benchmarks_comes_from_what_was_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "_draw", lambda found, path: None)
+    for name in ("benchmarks.json", "accelerator.json"):
+        shutil.copyfile(DOCS / name, tmp_path / name)
+    report.write(json.loads((tmp_path / "benchmarks.json").read_text()), tmp_path)
+    assert (tmp_path / "benchmarks.md").read_text() == (DOCS / "benchmarks.md").read_text()
+
+
+def test_the_tables_of_packages_come_from_what_was_measured():
+    text = packages.PAGE.read_text(encoding="utf-8")
+    assert packages.filled(text, json.loads(packages.KEPT.read_text())) == text, "python -m scripts.packages --page"
 
 
 def test_the_table_of_searches_comes_from_the_kept_ones():
