@@ -154,7 +154,7 @@ def suggests(python: Path, code: str, cache: Path) -> float:
 
 
 def tried(version: str, python: str, wheel: Path, sdist: Path) -> dict:
-    """The wheel in a fresh environment, its extras and types, the sdist; then every JAX that is allowed. Each suggests a point."""
+    """The wheel in a fresh environment, its extras and types, the sdist, and every JAX allowed. Each suggests a point."""
     here, cache = environment(f"python{version}", python), BUILD / f"cache-{version}"
     install(here, "--no-compile", wheel)
     bare = versions(here)
@@ -197,8 +197,8 @@ def compared(name: str, python: str, wheel: Path) -> dict:
     """An installation and a first suggestion of a library, each from nothing."""
     what = {"glasses": [wheel], "optuna, GP": ["optuna", "scipy"]}.get(name, [name])
     here = environment("compared", python)
-    install(here, *BEFORE.get(name, []), *what)  # the first time fills pip's cache
-    here = environment("compared", python)
+    with tempfile.TemporaryDirectory() as folder:  # fills pip's cache
+        run(here, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "-d", folder, *BEFORE.get(name, []), *what)
     empty = sum(each.stat().st_size for each in here.parents[1].rglob("*") if each.is_file())
     begun = time.perf_counter()
     install(here, *BEFORE.get(name, []), *what)

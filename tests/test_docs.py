@@ -1,6 +1,5 @@
 """The documentation: it shows what its code and its commands print, names everything public, and builds without a warning."""
 
-import importlib
 import json
 import os
 import re
@@ -8,17 +7,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from mkdocs.exceptions import PluginError
 
-import glasses
 import glasses_lab.cli
 from benchmarks import report, searches
-from scripts import notebooks, outputs, packages
+from scripts import notebooks, outputs, packages, site
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PARTS = ("gaussian", "lookahead", "optuna", "search", "sklearn", "surrogate")
 
 
 @pytest.mark.slow
@@ -39,6 +38,10 @@ def test_what_the_pages_show_can_be_wrong(tmp_path):
         assert outputs.remade(remade, outputs.Session(tmp_path)) == remade
     with pytest.raises(RuntimeError, match="status 3"):
         outputs.remade("```console\n$ exit 3\n```\n", outputs.Session(tmp_path))
+    with pytest.raises(RuntimeError, match=r"status 2[\s\S]*nothing\.toml"):  # a refusal must be shown as one
+        outputs.remade("```console\n$ glasses show nothing.toml\n```\n", outputs.Session(tmp_path))
+    refusal = "```console\n$ glasses show nothing.toml\nglasses: There is no file nothing.toml: `glasses new nothing.toml` writes one to start from.\n```\n"
+    assert outputs.remade(refusal, outputs.Session(tmp_path)) == refusal
     with pytest.raises(NameError):
         outputs.remade("```python\nundefined\n```\n", outputs.Session(tmp_path))
 
@@ -108,15 +111,14 @@ def test_the_table_of_searches_comes_from_the_kept_ones():
 
 
 def test_every_public_name_is_in_the_reference():
-    documented = set(re.findall(r"^::: ([\w.]+)", "".join(p.read_text() for p in (DOCS / "reference").glob("*.md")), re.M))
-    for module in (glasses, *(importlib.import_module(f"glasses.{part}") for part in PARTS)):
-        for name in getattr(module, "__all__", ("GlassesSearchCV",)):
-            home = getattr(module, name)
-            origin = getattr(home, "__module__", "glasses.presets")
-            assert {f"{origin}.{name}", f"glasses.presets.{name}"} & documented, f"{name} of {module.__name__}"
-    for path in documented:  # and nothing is documented that is not there
-        holder, _, name = path.rpartition(".")
-        assert getattr(importlib.import_module(holder), name).__doc__, path
+    text = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md"))
+    assert not site.undocumented(text)
+    assert site.undocumented(text.replace("::: glasses.loop.minimize.minimize", "")) == ["glasses.minimize is left out"]
+    assert site.undocumented(text.replace("::: glasses.loop.result.Plan", "")) == ["glasses.Plan is left out"]
+    (wrong,) = site.undocumented(text + "\n::: glasses.loop.minimize.nothing\n")
+    assert wrong == "glasses.loop.minimize.nothing is not there or has no docstring"
+    with pytest.raises(PluginError, match=r"glasses\.Optimizer is left out"):
+        site.on_pre_build(SimpleNamespace(docs_dir=ROOT / "tests" / "nowhere"))
 
 
 @pytest.mark.slow
