@@ -40,7 +40,8 @@ def test_what_the_pages_show_can_be_wrong(tmp_path):
         outputs.remade("```console\n$ exit 3\n```\n", outputs.Session(tmp_path))
     with pytest.raises(RuntimeError, match=r"status 2[\s\S]*nothing\.toml"):  # a refusal must be shown as one
         outputs.remade("```console\n$ glasses show nothing.toml\n```\n", outputs.Session(tmp_path))
-    refusal = "```console\n$ glasses show nothing.toml\nglasses: There is no file nothing.toml: `glasses new nothing.toml` writes one to start from.\n```\n"
+    sentence = "glasses: There is no file nothing.toml: `glasses new nothing.toml` writes one to start from."
+    refusal = f"```console\n$ glasses show nothing.toml\n{sentence}\n```\n"
     assert outputs.remade(refusal, outputs.Session(tmp_path)) == refusal
     with pytest.raises(NameError):
         outputs.remade("```python\nundefined\n```\n", outputs.Session(tmp_path))
