@@ -110,6 +110,11 @@ searches: setup
 docs-outputs: setup
 	$(BIN)/python -m scripts.outputs
 
+# The wheel and the sdist in fresh environments of every Python found, and installations beside other libraries: docs/compare.md
+# (resumable, a quarter of an hour; needs a network).
+packages: setup
+	$(BIN)/python -m scripts.packages
+
 # The documentation as a site, in build/site: nothing is fetched.
 site: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
