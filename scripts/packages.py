@@ -5,10 +5,10 @@ and tries them: a first suggestion, the extras, the types. Then the same first s
 installation takes, how large it is, and how soon a new process has suggested a point. What was measured is kept in
 ``docs/packages.json``; the tables of ``docs/compare.md`` are made from it (``--page``: only they).
 
-    installed    wall seconds of ``pip install`` into a fresh environment, all files in pip's cache, so without the network;
+    installed    CPU seconds of ``pip install`` into a fresh environment, all files in pip's cache, so without the network;
                  the size and the number of packages there, without pip
-    first        wall seconds from the start of a process to its first suggestion from ten results in two dimensions, the
-                 first time (which compiles, where there is something to compile) and the median of five later ones
+    first        CPU seconds of a process that suggests a point from ten results in two dimensions and ends, the first one
+                 (which compiles, where there is something to compile) and the median of five later ones
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -146,11 +147,17 @@ def versions(python: Path) -> dict[str, str]:
     return {each["name"]: each["version"] for each in json.loads(done.stdout) if each["name"] not in ("pip", "setuptools")}
 
 
+def spent() -> float:
+    """CPU seconds of all processes that were started here and have ended: other work on the machine does not count."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def suggests(python: Path, code: str, cache: Path) -> float:
-    """Wall seconds of a process that suggests a point."""
-    begun = time.perf_counter()
+    """CPU seconds of a process that suggests a point."""
+    begun = spent()
     run(python, "-c", code, env={**os.environ, "GLASSES_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"})
-    return time.perf_counter() - begun
+    return spent() - begun
 
 
 def tried(version: str, python: str, wheel: Path, sdist: Path) -> dict:
@@ -200,9 +207,9 @@ def compared(name: str, python: str, wheel: Path) -> dict:
     with tempfile.TemporaryDirectory() as folder:  # fills pip's cache
         run(here, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "-d", folder, *BEFORE.get(name, []), *what)
     empty = sum(each.stat().st_size for each in here.parents[1].rglob("*") if each.is_file())
-    begun = time.perf_counter()
+    begun = spent()
     install(here, *BEFORE.get(name, []), *what)
-    seconds = time.perf_counter() - begun
+    seconds = spent() - begun
     size = sum(each.stat().st_size for each in here.parents[1].rglob("*") if each.is_file()) - empty
     found = versions(here)
     with tempfile.TemporaryDirectory() as cache:
@@ -234,7 +241,7 @@ def tables(found: dict) -> dict[str, str]:
         + [f"{each[key]:g}" for key in ("installed", "megabytes", "packages", "cold", "warm")]
         for name, each in found["compared"].items()
     ]
-    heads = ["", "installed, s", "MB", "packages", "first suggestion, s", "later processes, s"]
+    heads = ["", "installed, CPU s", "MB", "packages", "first suggestion, CPU s", "in later processes"]
     return {
         "pythons": table(["Python", "JAX", "NumPy", "SciPy"], tried_),
         "first": table(heads, others),
