@@ -185,12 +185,12 @@ def tried(version: str, python: str, wheel: Path, sdist: Path) -> dict:
     return found
 
 
-def wheels_for(version: str, wheel: Path) -> bool:
+def wheels_for(version: str) -> bool:
     """Whether everything that the wheel needs can be had as wheels of a Python that is not here."""
     with tempfile.TemporaryDirectory() as folder:
         wanted = ["--only-binary=:all:", "--python-version", version, "--platform", "manylinux_2_27_x86_64"]
         more = ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64", "--no-deps", "-d", folder]
-        needs = ["jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum", "threadpoolctl"]
+        needs = ["jax<0.12", "jaxlib<0.12", "numpy", "scipy", "ml_dtypes", "opt_einsum", "threadpoolctl"]
         done = [
             subprocess.run(
                 [sys.executable, "-m", "pip", "download", "-q", *wanted, *more, need], capture_output=True
@@ -236,10 +236,14 @@ def tables(found: dict) -> dict[str, str]:
         ]
         for version, row in found["tried"].items()
     ]
+    tried_ += [
+        [version, "not tried; wheels of all it needs are there" if there else "not tried; not all it needs is there", "", ""]
+        for version, there in found.get("wheels", {}).items()
+    ]
     others = [
         [f"{name.split(',')[0]} {each['version']}{SAMPLERS.get(name, '')}"]
         + [f"{each[key]:g}" for key in ("installed", "megabytes", "packages", "cold", "warm")]
-        for name, each in found["compared"].items()
+        for name, each in found.get("compared", {}).items()
     ]
     heads = ["", "installed, CPU s", "MB", "packages", "first suggestion, CPU s", "in later processes"]
     return {
@@ -290,14 +294,14 @@ def main() -> None:
                 print(version, found["tried"][version]["jax"], flush=True)
         for version in PYTHONS:
             if version not in pythons and version not in found.setdefault("wheels", {}):
-                found["wheels"][version] = wheels_for(version, wheel)
+                found["wheels"][version] = wheels_for(version)
                 keep()
         for name in FIRST:
             if name not in found.setdefault("compared", {}):
                 found["compared"][name] = compared(name, pythons["3.12"], wheel)
                 keep()
                 print(name, found["compared"][name], flush=True)
-    if found.keys() >= {"tried", "compared"}:
+    if "tried" in found:
         PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 

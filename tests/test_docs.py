@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -97,8 +98,14 @@ def test_the_page_of_benchmarks_comes_from_what_was_measured(tmp_path, monkeypat
 
 
 def test_the_tables_of_packages_come_from_what_was_measured():
-    text = packages.PAGE.read_text(encoding="utf-8")
-    assert packages.filled(text, json.loads(packages.KEPT.read_text())) == text, "python -m scripts.packages --page"
+    text, found = packages.PAGE.read_text(encoding="utf-8"), json.loads(packages.KEPT.read_text())
+    assert packages.filled(text, found) == text, "python -m scripts.packages --page"
+    assert packages.filled(text, {**found, "wheel": 600_000}) != text
+    assert found["wheel"] < packages.LARGEST
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    tried = [each.rpartition(" ")[2] for each in classifiers if re.fullmatch(r"Programming Language .* 3\.\d+", each)]
+    assert tried == list(found["tried"])
+    assert all(set(row["jax"]) == set(packages.JAX) for row in found["tried"].values())
 
 
 def test_the_table_of_searches_comes_from_the_kept_ones():
