@@ -4,7 +4,7 @@ VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
 
-.PHONY: setup run test test-newest quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench screenshots site lock lock-peers clean
+.PHONY: setup run test test-newest quick check format paper campaigns choice peers peers-hebo peers-smac peers-vizier test-peers bench searches packages screenshots docs-outputs site lock lock-peers clean
 
 setup: $(VENV)/ready
 
@@ -101,6 +101,19 @@ screenshots: setup
 
 bench: setup peers
 	$(PEERS)/bin/python -m benchmarks
+
+# Searches for scikit-learn's estimators compared: docs/how_to/sklearn.md from docs/searches.jsonl (resumable, ten CPU minutes).
+searches: setup
+	$(BIN)/python -m benchmarks.searches
+
+# What the code and the commands of the documentation print, and the pictures that they make, as they are now: some minutes.
+docs-outputs: setup
+	$(BIN)/python -m scripts.outputs
+
+# The wheel and the sdist in fresh environments of every Python found, and installations beside other libraries: docs/compare.md
+# (resumable, a quarter of an hour; needs a network).
+packages: setup
+	$(BIN)/python -m scripts.packages
 
 # The documentation as a site, in build/site: nothing is fetched.
 site: setup

@@ -22,6 +22,13 @@ class Preset:
     """A loss, a model and a search that belong together: ``minimize(f, bounds, budget=30, preset=glasses.PAPER)``.
 
     Arguments given beside a preset replace its parts. ``dataclasses.replace(PAPER, search=...)`` makes another one.
+
+    Examples
+    --------
+    >>> from glasses import DEFAULT, ExpectedLoss
+    >>> one_step = DEFAULT.with_parts(loss=ExpectedLoss())
+    >>> one_step.model == DEFAULT.model
+    True
     """
 
     loss: Loss

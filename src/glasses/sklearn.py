@@ -62,6 +62,15 @@ class GlassesSearchCV(BaseSearchCV):  # type: ignore[misc]
         keeps away from it (with ``error_score="raise"`` it ends the search).
     random_state : int or RandomState, optional
         Same state, same candidates.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from glasses.sklearn import GlassesSearchCV
+    >>> search = GlassesSearchCV(SVC(), {"C": [0.1, 1.0, 10.0]}, budget=3, cv=3, random_state=0)
+    >>> bool(search.fit(*load_iris(return_X_y=True)).best_score_ > 0.9)
+    True
     """
 
     def __init__(

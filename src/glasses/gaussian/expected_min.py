@@ -83,6 +83,13 @@ def expected_min(mean: Any, cov: Any, eta: Any, method: QMC | EP | None = None) 
     """E[min(y, eta)] for y ~ N(mean, cov). Batched: mean (..., n), cov (..., n, n), eta (...), broadcast against each other.
 
     ``method``: None for the default (closed forms up to n = 2, QMC beyond), ``QMC(samples)`` or ``EP(...)``.
+
+    Examples
+    --------
+    >>> from glasses.gaussian import expected_min
+    >>> found = expected_min(mean=[0.0, 0.0], cov=[[1.0, 0.5], [0.5, 1.0]], eta=0.0)
+    >>> round(float(found.value), 4)
+    -0.5984
     """
     m, S, e = (np.asarray(a, dtype=float) for a in (mean, cov, eta))
     if m.ndim < 1 or S.ndim < 2 or S.shape[-1] != m.shape[-1] or S.shape[-2] != m.shape[-1] or m.shape[-1] == 0:

@@ -59,7 +59,14 @@ class LookAhead:
 
 @dataclass(frozen=True)
 class Glasses(LookAhead):
-    """[eq:open]: the GLASSES loss over all remaining evaluations, or over ``steps`` of them (EL-k)."""
+    """[eq:open]: the GLASSES loss over all remaining evaluations, or over ``steps`` of them (EL-k).
+
+    Examples
+    --------
+    >>> from glasses import Glasses
+    >>> Glasses(steps=3).steps  # the paper's EL-3
+    3
+    """
 
     oracle: Oracle = field(default_factory=KrigingBeliever)
     expectation: Expectation = field(default_factory=QMC)
@@ -106,6 +113,11 @@ class TwoStage(LookAhead):
     """[eq:two]: see one outcome, then plan the rest. ``nodes`` outcomes of the next evaluation are considered.
 
     ``steps``: how far to look ahead; "trusted" as far as the model's record allows, None to the end of the budget.
+
+    Examples
+    --------
+    >>> from glasses import Optimizer, TwoStage
+    >>> optimizer = Optimizer([(0, 1)], budget=30, loss=TwoStage(steps=None))  # plans everything left, and believes it
     """
 
     nodes: int = 9

@@ -37,7 +37,14 @@ class Myopic:
 
 @dataclass(frozen=True)
 class ExpectedLoss(Myopic):
-    """[eq:el], the paper's EL: expected improvement in log space."""
+    """[eq:el], the paper's EL: expected improvement in log space.
+
+    Examples
+    --------
+    >>> from glasses import ExpectedLoss, minimize
+    >>> minimize(lambda x: (x[0] - 0.3) ** 2, [(0, 1)], budget=6, loss=ExpectedLoss(), noise=0, seed=1).success
+    True
+    """
 
     expectation: Expectation = field(default_factory=QMC)
     is_gain: ClassVar[bool] = True

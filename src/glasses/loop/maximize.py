@@ -56,6 +56,12 @@ def maximize(
 
     Everything is as in ``minimize`` with larger values better: ``y0``, ``best_possible`` (a ceiling), ``stop``
     (``Target(100)``: at least 100), what ``verbose`` prints, and the values in the result. Constraints keep their sense.
+
+    Examples
+    --------
+    >>> from glasses import maximize
+    >>> maximize(lambda x: 1 - (x[0] - 0.3) ** 2, [(0, 1)], budget=6, noise=0, seed=1).message
+    'Budget spent: 6 of 6 evaluations done.'
     """
     fun, names = (Negated(fun), None) if constraints is None else with_constraints(fun, constraints, sign=-1.0)
     optimizer = Optimizer(

@@ -132,6 +132,13 @@ def minimize(
         Before anything is evaluated, if an argument cannot be used; the message says what to change.
     RuntimeError
         From the last exception of an objective whose first three evaluations failed in the same way.
+
+    Examples
+    --------
+    >>> from glasses import minimize
+    >>> result = minimize(lambda x: (x[0] - 0.3) ** 2, [(0, 1)], budget=6, noise=0, seed=1)
+    >>> result.nfev, round(float(result.x[0]), 1)
+    (6, 0.3)
     """
     fun, names = with_constraints(fun, constraints)
     optimizer = Optimizer(

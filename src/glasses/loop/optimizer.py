@@ -69,6 +69,14 @@ class Optimizer(Saved[X]):
         All three together (default: ``glasses.DEFAULT``); parts given beside it replace its own.
     seed : int, optional
         Same seed, same suggestions; without one a seed is drawn and kept in ``.seed``.
+
+    Examples
+    --------
+    >>> from glasses import Optimizer
+    >>> optimizer = Optimizer({"x": (0, 1)}, budget=6, seed=1)
+    >>> optimizer.tell(optimizer.ask(), 0.25)
+    >>> optimizer.remaining
+    5
     """
 
     @overload

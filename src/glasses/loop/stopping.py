@@ -81,6 +81,13 @@ class Price(Criterion):
 
     ``price``: how much lower the best value must get to be worth one more evaluation, in the units of y. For an optimiser with
     costs, to be worth one unit of cost: further evaluations are then taken to cost what the points of the plan do.
+
+    Examples
+    --------
+    >>> from glasses import Optimizer, Price
+    >>> optimizer = Optimizer([(0, 1)], budget=6, x0=[[0.2], [0.3], [0.8]], y0=[0.02, 0.01, 0.26], noise=0, seed=1)
+    >>> print(Price(0.1).reason(optimizer))
+    No further evaluations are expected to be worth 0.1 each: 1 more would buy ..., and cost 0.1.
     """
 
     price: float
@@ -116,6 +123,13 @@ class Target(Criterion):
 
     With noise one value may be that low by chance. ``maximize``: the optimiser was told negated values; the target is one of
     the values themselves, to be reached from below.
+
+    Examples
+    --------
+    >>> from glasses import Optimizer, Target
+    >>> optimizer = Optimizer([(0, 1)], budget=6, x0=[[0.2], [0.3], [0.8]], y0=[0.02, 0.01, 0.26], noise=0, seed=1)
+    >>> Target(0.01).reason(optimizer), Target(0.001).reason(optimizer)
+    ('The best value, 0.01, has reached the target, 0.01.', None)
     """
 
     value: float
@@ -143,6 +157,13 @@ class NoGain(Criterion):
     they buy at the optimistic end of the 80 % band, are below ``share`` of the spread of the values so far.
 
     The gain of pending evaluations counts. While all values are equal there is no spread to compare with, and no reason.
+
+    Examples
+    --------
+    >>> from glasses import NoGain, Optimizer, Target
+    >>> optimizer = Optimizer([(0, 1)], budget=6, x0=[[0.2], [0.3], [0.8]], y0=[0.02, 0.01, 0.26], noise=0, seed=1)
+    >>> print((NoGain() | Target(0.0)).reason(optimizer))
+    None
     """
 
     share: float = 0.001

@@ -73,6 +73,16 @@ class GlassesSampler(BaseSampler):
     Parameters that not every trial has (conditional ones), and ranges that change, are planned with the rest once a completed
     trial had them (``glasses.optuna.conditional``). A ``cost`` is then asked for with the parameters that a trial has.
     Constraints (``Trial.set_constraint``) are modelled with their values; an infeasible trial is never the incumbent.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from glasses.optuna import GlassesSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+    >>> study = optuna.create_study(sampler=GlassesSampler(budget=6, seed=1))
+    >>> study.optimize(lambda trial: (trial.suggest_float("x", 0, 1) - 0.3) ** 2, n_trials=6)
+    >>> len(study.trials)
+    6
     """
 
     def __init__(

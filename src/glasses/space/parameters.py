@@ -29,7 +29,14 @@ FARTHEST = 1e3  # widths of the range: data farther away than this have nothing 
 
 @dataclass(frozen=True)
 class Float:
-    """A real number between ``low`` and ``high``; ``log``: on a logarithmic scale; ``step``: only low, low + step, ..."""
+    """A real number between ``low`` and ``high``; ``log``: on a logarithmic scale; ``step``: only low, low + step, ...
+
+    Examples
+    --------
+    >>> from glasses import Float
+    >>> Float(1e-4, 1.0, log=True), Float(0, 0.5, step=0.1)
+    (Float(low=0.0001, high=1.0, log=True, step=None), Float(low=0.0, high=0.5, log=False, step=0.1))
+    """
 
     low: float
     high: float
@@ -109,7 +116,14 @@ class Float:
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number between ``low`` and ``high``, both included; ``log``: on a logarithmic scale; ``step``: every step-th."""
+    """A whole number between ``low`` and ``high``, both included; ``log``: on a logarithmic scale; ``step``: every step-th.
+
+    Examples
+    --------
+    >>> from glasses import Int
+    >>> Int(1, 8), Int(1, 1000, log=True)
+    (Int(low=1, high=8, log=False, step=None), Int(low=1, high=1000, log=True, step=None))
+    """
 
     low: int
     high: int
@@ -176,6 +190,12 @@ class Choice:
     """One of several values without an order: ``Choice(["rbf", "linear"])``.
 
     Values are looked up by hash; those that have none (arrays, dicts, sets) are compared with every other.
+
+    Examples
+    --------
+    >>> from glasses import Choice
+    >>> Choice(["rbf", "linear"])
+    Choice(values=('rbf', 'linear'))
     """
 
     values: tuple[Any, ...]

@@ -35,6 +35,14 @@ class GaussianProcess:
         of y, ``Standardize()``.
     hyperparameter_samples : int
         How many sets of hyperparameters a decision averages over (``sampling``), for up to 256 observations; 0 uses the fit.
+
+    Examples
+    --------
+    >>> from glasses import GaussianProcess
+    >>> from glasses.surrogate import Matern52, Warped
+    >>> model = GaussianProcess(kernel=Warped(Matern52()), noise=0.1)
+    >>> model.fit
+    MAP(starts=4)
     """
 
     kernel: Kernel = None  # type: ignore[assignment]  # never None once made: see __post_init__
