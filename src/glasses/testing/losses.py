@@ -13,6 +13,7 @@ import pytest
 from glasses import tiny
 from glasses.lookahead.candidates import CandidateSet, QueryPoint, query_point
 from glasses.lookahead.loss import Loss
+from glasses.surrogate.kernels import Kernel
 from glasses.testing.contract import Contract, check_immutable
 from glasses.testing.examples import make_candidates, query_of
 
@@ -29,14 +30,30 @@ def _compiled(loss: Loss, size: int) -> Any:
     )
 
 
+def _sloped(loss: Loss, kernel: Kernel) -> tuple[Any, Any, Any]:
+    """The steps predicted for x, its value given them, and the derivative of that."""
+
+    def predict(x: jax.Array, candidates: CandidateSet, left: jax.Array) -> Any:
+        return loss.predict_steps(candidates, query_point(kernel, candidates, x), left, 8)
+
+    def value(x: jax.Array, candidates: CandidateSet, steps: Any, left: jax.Array) -> jax.Array:
+        return loss.acquisition_value(candidates, query_point(kernel, candidates, x), steps, left)
+
+    return jax.jit(predict), jax.jit(value), jax.jit(jax.grad(value))
+
+
 compiled: Any = cache(_compiled)
+sloped: Any = cache(_sloped)
 
 
 def acquisition(
-    loss: Loss, x: Any, left: int, size: int = 8, **settings: Any
+    loss: Loss, x: Any, left: int, size: int = 8, *, pending: Any = None, room: int = 2, **settings: Any
 ) -> tuple[float, CandidateSet, QueryPoint, tiny.Model]:
-    """The acquisition value of x with so many evaluations left, and what it was computed from."""
-    kernel, candidates, model = make_candidates(POINTS, **settings)
+    """The acquisition value of x with so many evaluations left, and what it was computed from.
+
+    ``room``: for so many pending points, as decisions always have room for some: one program whether there are any or not.
+    """
+    kernel, candidates, model = make_candidates(POINTS, pending=pending, room=room - len(pending or []), **settings)
     query = query_of(kernel, candidates, jnp.asarray(x))
     return float(compiled(loss, size)(candidates, query, jnp.asarray(left))), candidates, query, model
 
@@ -69,22 +86,20 @@ class LossContract(Contract):
     def test_padding_of_the_pending_points_is_invisible(self, loss: Loss) -> None:
         waiting = [[0.4, 0.6], [0.1, 0.9]]
         plain = acquisition(loss, (0.2, 0.3), 4, pending=waiting)[0]
-        assert plain == pytest.approx(acquisition(loss, (0.2, 0.3), 4, pending=waiting, room=2)[0], abs=1e-9)
+        assert plain == pytest.approx(acquisition(loss, (0.2, 0.3), 4, pending=waiting, room=4)[0], abs=1e-9)
 
     @pytest.mark.parametrize("pending", [None, [[0.4, 0.6]]])
     def test_gradient_against_finite_differences(self, loss: Loss, pending: Any) -> None:
         """The derivative by x* with the predicted steps held fixed."""
-        kernel, candidates, _ = make_candidates(POINTS, pending=pending)
+        kernel, candidates, _ = make_candidates(POINTS, pending=pending, room=2 - len(pending or []))
+        predict, value, slope = sloped(loss, kernel)
         x, left = jnp.asarray([0.21, 0.33]), jnp.asarray(4)
-        steps = jax.jit(lambda x: loss.predict_steps(candidates, query_point(kernel, candidates, x), left, 8))(x)
-
-        @jax.jit
-        def value(x: jax.Array) -> jax.Array:
-            return loss.acquisition_value(candidates, query_point(kernel, candidates, x), steps, left)
-
-        level = {"xla_backend_optimization_level": 1}  # at 0, which no program has, XLA makes NaN of gradients of QMC
-        gradient = jax.jit(jax.grad(value), compiler_options=level)(x)
-        finite = [float(value(x + 1e-6 * e) - value(x - 1e-6 * e)) / 2e-6 for e in jnp.eye(2)]
+        steps = predict(x, candidates, left)
+        finite = [
+            float(value(x + 1e-6 * e, candidates, steps, left) - value(x - 1e-6 * e, candidates, steps, left)) / 2e-6
+            for e in jnp.eye(2)
+        ]
+        gradient = slope(x, candidates, steps, left)
         np.testing.assert_allclose(gradient, finite, rtol=self.rtol, atol=self.atol)
 
 
