@@ -175,10 +175,10 @@ def _study(found: dict) -> str:
         "## Studies\n\nOne trial of `GlassesSampler` (25 trials done, 20 left, d = 2) against the engine's own decision; wall "
         "seconds on both cores.\n\n"
         + _table(["", "seconds", "against the engine"], rows)
-        + "\n\nCommands from the shell on a study of 30 trials, from start to end, programs compiled before; CPU seconds. "
-        "What needs the model is kept per state of the study: only the first command after something was told or asked "
-        "computes it. Without the model a command is the imports of NumPy, Optuna and SQLAlchemy; with it, of JAX, and the "
-        "loading of eight to twelve compiled programs.\n\n" + _table(["command", "CPU seconds"], shell)
+        + "\n\nCommands from the shell on a study of 30 trials, from start to end, programs compiled before; CPU seconds. What "
+        "needs the model is kept per state of the study: only the first command after something was told or asked computes it. "
+        "Without the model a command is the imports of NumPy, Optuna and SQLAlchemy; with it also that of JAX and the loading "
+        "of eight to twelve compiled programs.\n\n" + _table(["command", "CPU seconds"], shell)
     )
 
 

@@ -27,7 +27,7 @@ def forecast_of(stored: StoredStudy, steps: int | None) -> tuple[dict[str, Any],
         )
     state = stored.state()
     name = FORECAST if steps is None else f"{FORECAST}-{steps}"
-    found = state.once(name, lambda optimizer: _said(stored, state, steps))
+    found = state.once(name, lambda: _said(stored, state, steps))
     values: dict[str, Any] = {
         key: np.array(each) if isinstance(each, list) else each for key, each in found["forecast"].items()
     }

@@ -47,11 +47,11 @@ class State:
         """The study in this state."""
         return self._make()
 
-    def once(self, what: str, make: Callable[[Optimizer], dict[str, Any]]) -> dict[str, Any]:
-        """``make(optimizer)``, plain values for JSON, made once in each state, whichever process asks."""
+    def once(self, what: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """``make()``, plain values for JSON from the optimiser of this state: made once, whichever process asks."""
         found = self.recall(what)
         if found is None:
-            found = make(self.optimizer)
+            found = make()
             self.keep(what, found)
         return found
 

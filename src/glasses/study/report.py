@@ -75,7 +75,7 @@ def summary(stored: StoredStudy, *, plan: bool = True) -> dict[str, Any]:
         report["cost_unit"] = file.cost_unit
     if plan and complete:
         state = stored.state()
-        report.update(state.once("summary", lambda optimizer: _model(stored, state)))
+        report.update(state.once("summary", lambda: _model(stored, state)))
         report["stop"] = stored.reason_to_stop(state)
     return report
 

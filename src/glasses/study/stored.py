@@ -328,7 +328,8 @@ class StoredStudy(Amendable, Requeueing):
         criterion = self.file.stop
         now = tuple((trial.number, state_of(trial), trial.value, tuple(trial.params.values())) for trial in self.trials())
         if self._judged is None or self._judged[0] != now:
-            found = (state or self.state()).once("reason", lambda optimizer: {"reason": criterion.reason(optimizer)})
+            at = state or self.state()
+            found = at.once("reason", lambda: {"reason": criterion.reason(at.optimizer)})
             self._judged = now, found["reason"]
         return self._judged[1]
 
