@@ -67,7 +67,8 @@ def run(sampler, pruner, seed):
     training, alone = Training(seed), pruner == "no pruner"
     budget = TRAININGS if alone else TRIALS
     made = optuna.samplers.TPESampler(seed=seed) if sampler == "TPE" else GlassesSampler(budget=budget, seed=seed)
-    study = optuna.create_study(sampler=made, pruner=PRUNERS[pruner]())
+    name = f"training {seed}"  # Hyperband draws a trial's bracket from the name
+    study = optuna.create_study(sampler=made, pruner=PRUNERS[pruner](), study_name=name)
 
     def stop(study, trial):
         if training.spent >= SPENT:
@@ -83,9 +84,8 @@ def main():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     curves = {}
-    print(
-        f"| sampler | pruner | trials | {' | '.join(f'{each} epochs' for each in LOOKS)} | paired change after {SPENT // 2} | after {SPENT} |"
-    )
+    looks = " | ".join(f"{each} epochs" for each in LOOKS)
+    print(f"| sampler | pruner | trials | {looks} | paired change after {SPENT // 2} | after {SPENT} |")
     print(f"|---|---|---|{'---|' * len(LOOKS)}---|---|")
     for sampler in ("GLASSES", AS_IT_IS, "TPE"):
         for pruner in PRUNERS:
