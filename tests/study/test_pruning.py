@@ -48,7 +48,7 @@ def training(trial, report=True):
 
 def study_of(pruner, report=True):
     sampler = GlassesSampler(budget=8, seed=1, n_initial=4, loss=ExpectedLoss(), noise=0.0, search_space=SPACE)
-    study = optuna.create_study(sampler=sampler, pruner=pruner)
+    study = optuna.create_study(sampler=sampler, pruner=pruner, study_name="s")  # Hyperband draws brackets from the name
     study.optimize(lambda trial: training(trial, report), n_trials=8)
     return study
 

@@ -9,7 +9,7 @@ they are. b lies within [0, 1] because trials rather come closer to each other w
 reported at s, the last step before it that some reported at is taken; without one the value is v as it is.
 
 An early value is far from any final one. Taken as it is, it tells the model of a cliff that is none: in the benchmark of
-docs/how_to/pruning.md studies with a pruner then ended behind those without.
+docs/how_to/pruning.md a pruner then saved little or nothing by the end.
 """
 
 from __future__ import annotations

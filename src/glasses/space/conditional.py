@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from glasses.space.lattice import Lattice, entries
+from glasses.space.lattice import Lattice, entries, on_lattice
 from glasses.space.parameters import Choice, Float, Int, Parameter
 from glasses.space.presence import Presence, learned
-from glasses.space.snapping import on_lattice
 from glasses.space.space import Space
 
 _ENUMERABLE = 100_000

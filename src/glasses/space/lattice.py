@@ -52,6 +52,18 @@ def entries(parameters: list[Parameter]) -> Lattice:
     )
 
 
+def on_lattice(lattice: Lattice, X: np.ndarray) -> np.ndarray:
+    """The rows of X moved to the lattice."""
+    count = np.maximum(lattice.cells, 1.0)
+    cells = (np.clip(np.floor(X * count), 0.0, count - 1.0) + 0.5) / count
+    width = np.where(lattice.log_width > 0, lattice.log_width, 1.0)
+    lowest = np.round(np.exp(lattice.log_low) + 0.5)
+    highest = np.round(np.exp(lattice.log_low + lattice.log_width) - 0.5)
+    whole = np.clip(np.round(np.exp(lattice.log_low + X * width)), lowest, highest)
+    logs = (np.log(np.maximum(whole, 1.0)) - lattice.log_low) / width
+    return np.where(lattice.cells > 0, cells, np.where(lattice.log_width > 0, logs, X))
+
+
 def _smallest_step(parameter: Parameter) -> float:
     """The least distance of two values in the unit interval."""
     if parameter.count is None:
