@@ -205,12 +205,12 @@ def test_plans_and_forecasts_are_about_feasible_values():
         optimizer.tell(x, bowl(x), constraints=[below(x)])
     optimizer.tell([0.3, 0.5], bowl([0.3, 0.5]), constraints=[0.0])
     optimizer.tell([0.3, 0.8], 0.0, constraints=[0.3])
-    forecast = optimizer.forecast(8)
+    forecast = optimizer.forecast(raw=True)  # the correction, from runs without constraints, is more hopeful
     assert forecast.best == pytest.approx(0.09)
     assert np.all(forecast.expected <= forecast.best + 1e-12)
-    assert forecast.expected[-1] > 0.08
-    assert forecast.clairvoyant <= forecast.expected[-1]
-    assert optimizer.plan().expected_best > 0.07
+    assert forecast.expected[-1] > 0.088
+    assert 0.088 < forecast.clairvoyant <= forecast.expected[-1]
+    assert optimizer.plan().expected_best == optimizer.forecast().expected[-1] < 0.09
     assert optimizer.loss_at([0.3, 0.45])[0] <= 0.09 + 1e-9
     assert below(optimizer.result().recommended.x) < 1e-3
     optimizer._planner._trust = lambda: Trust(8, 0.5)  # a plan that is believed in part
