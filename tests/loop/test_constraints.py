@@ -12,7 +12,7 @@ from glasses import ExpectedLoss, Optimizer, Target, maximize, minimize
 from glasses.loop.constraints import WrongValuesError
 from glasses.loop.ledger import TooFewValuesError
 from glasses.runtime.ahead import AHEAD
-from glasses.runtime.program import programs_in_memory
+from glasses.runtime.program import forget_programs, programs_in_memory
 from glasses.search.decision import Trust
 from glasses.surrogate.posterior import incumbent
 
@@ -304,3 +304,17 @@ def test_a_rehearsal_makes_the_programs_of_a_run_with_constraints(monkeypatch):
         optimizer.tell(x, bowl(x), constraints=[below(x)])
     optimizer.ask()
     assert programs_in_memory() == programs
+
+
+@pytest.mark.slow
+def test_a_run_with_constraints_needs_one_program_of_each_stage():
+    """That of the objective's fit fits the constraints too; those of feasibility and of the recommendation are its own."""
+    forget_programs()
+    played(8, constraints=1).result()
+    assert programs_in_memory() == {
+        "surrogate.fit._fit": 1,
+        "search.predict._marginals": 1,
+        "search.predict._feasibility": 1,
+        "search.propose._climb": 1,
+        "search.recommend._penalized": 1,
+    }
