@@ -191,5 +191,7 @@ def test_a_forecast_of_one_evaluation_is_its_improvement_times_its_feasibility()
     rng = np.random.default_rng(0)
     y = np.where(rng.random((20_000, 40)) < 0.5, rng.multivariate_normal(m, S, 20_000), np.inf)
     most = np.maximum(float(candidates.eta) - y.min(axis=1), 0.0)
-    assert float(found.clairvoyant) == pytest.approx(most.mean(), abs=4 * most.std() * np.sqrt(1 / 1024 + 1 / 20_000))
+    error = 2 * most.std() / np.sqrt(256)  # of the futures, whose sum of EI varies twice as much as their best value
+    assert float(found.clairvoyant) == pytest.approx(most.mean(), abs=4 * error)
+    assert float(found.expected[-1]) == pytest.approx(most.mean(), abs=4 * error)  # eight find nearly all of it
     assert float(found.open_loop[-1]) <= float(found.clairvoyant)
