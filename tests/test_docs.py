@@ -1,6 +1,7 @@
 """The documentation: its Python runs as printed, every public name is in the reference, the site builds without a warning."""
 
 import importlib
+import logging
 import os
 import re
 import subprocess
@@ -21,7 +22,18 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.fixture
+def logger():
+    """The logger of the library, left as it was: a page shows how to give it a handler."""
+    found = logging.getLogger("glasses")
+    handlers = list(found.handlers)
+    yield found
+    found.handlers[:] = handlers
+    found.setLevel(logging.NOTSET)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("logger")
 @pytest.mark.filterwarnings("ignore:The evaluation at")  # a page about failures has one
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(DOCS)))
 def test_the_code_of_a_page_runs_as_printed(page, tmp_path, monkeypatch, capsys):
