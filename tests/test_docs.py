@@ -1,6 +1,7 @@
 """The documentation: it shows what its code and its commands print, names everything public, and builds without a warning."""
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -21,7 +22,18 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 
+@pytest.fixture
+def logger():
+    """The logger of the library, left as it was: a page shows how to give it a handler."""
+    found = logging.getLogger("glasses")
+    handlers = list(found.handlers)
+    yield found
+    found.handlers[:] = handlers
+    found.setLevel(logging.NOTSET)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("logger")
 @pytest.mark.filterwarnings("ignore:The evaluation at")  # a page about failures has one
 @pytest.mark.parametrize("page", outputs.pages(), ids=lambda page: str(page.relative_to(DOCS)))
 def test_a_page_runs_and_shows_what_is_printed(page, tmp_path):

@@ -2,8 +2,8 @@
 
 Plain lines, each printed once and never written over, so a terminal, a notebook and a file show the same. ``*`` marks the best
 so far, ``!`` a value that violates a constraint. What the rest of the budget is expected to bring (``Optimizer.forecast``) is
-printed where it is cheap: at most a tenth of the time since the start goes into it, and a second to load its programs, so a run
-whose evaluations take milliseconds does without.
+printed where it is cheap: while forecasts took less than a tenth of the time since the start, the first one after ten seconds.
+So a run whose evaluations take milliseconds does without.
 
 Loggers. Nothing is configured here: without a handler of the user's nothing is written.
 
@@ -18,8 +18,10 @@ from __future__ import annotations
 import logging
 import math
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from glasses.loop.ledger import ExhaustedError
 from glasses.loop.shown import point_text
 from glasses.loop.stopping import forecast_of_rest
 
@@ -65,9 +67,11 @@ class Progress:
 
     def _expected(self) -> float:
         """The best value expected at the end of the budget; infinite where there is no forecast or it would take too long."""
-        began = time.perf_counter()
-        if (self._spent or _FIRST) > SHARE * (began - self.start):
+        if not self.optimizer.remaining or (self._spent or _FIRST) > SHARE * (time.perf_counter() - self.start):
             return math.inf
+        with suppress(ExhaustedError):
+            self.optimizer._planner.next()  # what is asked for next and remembered until then: it costs nothing more
+        began = time.perf_counter()
         forecast = forecast_of_rest(self.optimizer)
         if forecast is None:
             return math.inf
