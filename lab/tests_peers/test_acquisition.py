@@ -219,7 +219,7 @@ def test_optimize_acqf():
     assert torch.cdist(starts[:, 0], starts[:, 0])[~torch.eye(4, dtype=bool)].min() >= 0.05
 
     def found():
-        return optimize_acqf(ours, BOX, q=1, num_restarts=4, ic_generator=start_generator, **QUICKLY)
+        return optimize_acqf(ours, BOX, q=1, num_restarts=4, raw_samples=16, ic_generator=start_generator, **QUICKLY)
 
     x, value = found()
     assert float(value) > at(ours, POINTS).max() + 0.01
@@ -229,7 +229,8 @@ def test_optimize_acqf():
 def test_a_batch_shares_the_budget():
     ours = acquisition(4)
     torch.manual_seed(0)
-    batch, _ = optimize_acqf(ours, BOX, q=2, sequential=True, num_restarts=2, ic_generator=start_generator, **QUICKLY)
+    search = {"num_restarts": 2, "raw_samples": 16, "ic_generator": start_generator, **QUICKLY}
+    batch, _ = optimize_acqf(ours, BOX, q=2, sequential=True, **search)
     assert float(torch.dist(*batch)) > 0.01
     assert ours.X_pending is None
     assert ours.remaining == 4

@@ -1,4 +1,4 @@
-"""Where ``optimize_acqf`` begins: ``ic_generator=start_generator``."""
+"""Where ``optimize_acqf`` begins: ``ic_generator=start_generator``, which it takes beside ``raw_samples`` only."""
 
 from __future__ import annotations
 
