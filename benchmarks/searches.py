@@ -24,6 +24,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from unittest import mock
 
@@ -319,15 +320,11 @@ def about(found):
     done, _ = gaps(found)
     tasks = len({task for task, _ in done})
     seconds = sum(each["seconds"] for each in found.values())
+    versions = json.loads(KEPT.with_suffix(".json").read_text(encoding="utf-8"))["versions"]
     return (
         f"`make searches`: {tasks} tasks, {len(done) // max(tasks, 1)} seeds, {len(done)} searches of each kind, "
-        f"{seconds / 60:.0f} CPU minutes. Versions: {found_versions()}."
+        f"{seconds / 60:.0f} CPU minutes. Versions: {versions}."
     )
-
-
-def found_versions():
-    """Of the libraries that were compared, from the header beside the kept searches."""
-    return json.loads(KEPT.with_suffix(".json").read_text(encoding="utf-8"))["versions"]
 
 
 def draw(found, path):
@@ -371,14 +368,6 @@ def filled(page, found):
     return f"{before}{begin}\n\n{table(found)}\n\n{about(found)}\n\n{end}{rest.split(end, 1)[1]}"
 
 
-def versions():
-    """Of what is compared."""
-    from importlib.metadata import version
-
-    names = ("glasses", "scikit-learn", "optuna", "jax", "numpy")
-    return ", ".join(f"{name} {version(name)}" for name in names)
-
-
 def main():
     """Run what is missing, then the picture and the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -396,7 +385,8 @@ def main():
             flush=True,
         )
     if not options.page:
-        KEPT.with_suffix(".json").write_text(json.dumps({"versions": versions()}) + "\n", encoding="utf-8")
+        versions = ", ".join(f"{name} {version(name)}" for name in ("glasses", "scikit-learn", "optuna", "jax", "numpy"))
+        KEPT.with_suffix(".json").write_text(json.dumps({"versions": versions}) + "\n", encoding="utf-8")
     draw(found, PICTURE)
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
