@@ -47,12 +47,9 @@ Floats = Sequence[Sequence[float] | Float] | np.ndarray | _Box
 Mixed = Sequence[Any]
 
 
-class Settings(TypedDict, total=False):
-    """Of ``Optimizer``."""
-
+class _Common(TypedDict, total=False):
     budget: Required[float]
     cost: Any
-    constraints: Any
     n_initial: int | None
     x0: Any
     y0: Any
@@ -66,9 +63,16 @@ class Settings(TypedDict, total=False):
     seed: int | None
 
 
-class Running(Settings, total=False):
+class Settings(_Common, total=False):
+    """Of ``Optimizer``."""
+
+    constraints: int | Sequence[str | int] | None
+
+
+class Running(_Common, total=False):
     """Of ``minimize`` and ``maximize``."""
 
+    constraints: Any
     catch: type[Exception] | tuple[type[Exception], ...] | None
     executor: Executor | None
     workers: int | None

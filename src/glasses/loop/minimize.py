@@ -200,8 +200,8 @@ def run(
                 if not _is_caught(outcome, catch):
                     assert outcome.error is not None
                     raise outcome.error
-            for x, value, reason in told:
-                progress.row(x, value, reason)
+            for x, value, reason, feasible in told:
+                progress.row(x, value, reason, feasible=feasible)
                 if callback is not None:
                     _call(callback, shown(optimizer.result()))
             signs += [None if each.error is None else sign_of(each.error) for each in batch]
@@ -316,8 +316,8 @@ def _is_caught(outcome: Outcome, catch: Any) -> bool:
     return outcome.error is None or (isinstance(outcome.error, catch) and not isinstance(outcome.error, WrongValuesError))
 
 
-def _tell(optimizer: Optimizer, outcome: Outcome) -> tuple[float | None, str | None]:
-    """Record an outcome; its value, or the reason if it is a failure."""
+def _tell(optimizer: Optimizer, outcome: Outcome) -> tuple[float | None, str | None, bool]:
+    """Record an outcome; its value, or the reason if it is a failure, and whether it violates no constraint."""
     x, y, error = outcome
     y, given = y if isinstance(y, Evaluated) else (y, None)
     reason = f"{type(error).__name__}: {error}" if error is not None else f"returned {y!r}"
@@ -330,11 +330,11 @@ def _tell(optimizer: Optimizer, outcome: Outcome) -> tuple[float | None, str | N
         reason, value = (reason, value) if unusable_one is None else (unusable_one, None)
     if error is None and value is not None:
         optimizer.tell(x, value, constraints=given)
-        return value, None
+        return value, None, bool(optimizer._ledger.feasible[-1])
     if not optimizer.record().failures:
         warnings.warn(f"The evaluation at {x} failed ({reason}) and is kept as failed; the run goes on.", stacklevel=3)
     optimizer.tell(x, None, reason=reason)
-    return None, reason
+    return None, reason, True
 
 
 def _exhaustion(optimizer: Optimizer) -> Exception | str:

@@ -40,25 +40,26 @@ class Progress:
     def __init__(self, optimizer: Optimizer, *, verbose: bool = True, upwards: bool = False) -> None:
         self.optimizer, self.verbose, self.sign = optimizer, verbose, -1.0 if upwards else 1.0
         self.start = time.perf_counter()
-        self._done = optimizer.record().nfev
+        self._done, self._best = optimizer.record().nfev, optimizer._ledger.best_value
         self._spent = 0.0  # seconds, by forecasts
         if verbose:
             print(f"{'eval':>7} {'left':>5} {'value':>13} {'best':>13} {'expected':>13} {'seconds':>8}  point", flush=True)
 
-    def row(self, x: Any, value: float | None, failure: str | None = None) -> None:
-        """Say what the last evaluation brought; ``value`` as it was told."""
+    def row(self, x: Any, value: float | None, failure: str | None = None, *, feasible: bool = True) -> None:
+        """Say what one evaluation brought; ``value`` as it was told."""
         optimizer = self.optimizer
         self._done += 1
-        lowest, infeasible = optimizer._ledger.best_value, value is not None and not optimizer._ledger.feasible[-1]
+        if value is not None and feasible:
+            self._best = min(self._best, value)
         record, left = optimizer.record(), optimizer.remaining
         count = f"{self._done}/{record.nfev + len(optimizer.pending) + left}"
-        best = self.sign * lowest if math.isfinite(lowest) else None
+        best = self.sign * self._best if math.isfinite(self._best) else None
         log_evaluation(count, x, None if value is None else self.sign * value, best, failure)
         if not self.verbose:
             return
-        mark = "!" if infeasible else "*" if value == lowest else " "
+        mark = "!" if not feasible else "*" if value == self._best else " "
         shown = f"{'failed':>13} " if value is None else f"{self.sign * value:13.6g}{mark}"
-        numbers = f"{shown}{_number(self.sign, lowest)} {_number(self.sign, self._expected())}"
+        numbers = f"{shown}{_number(self.sign, self._best)} {_number(self.sign, self._expected())}"
         pairs = x.items() if isinstance(x, dict) else ((None, each) for each in x)
         point = ", ".join(f"{name}={_short(each)}" if name else _short(each) for name, each in pairs)
         print(f"{count:>7} {left:5d} {numbers} {time.perf_counter() - self.start:8.1f}  {point}", flush=True)

@@ -27,19 +27,21 @@ __all__ = ["convergence", "forecast", "slices", "surface"]
 
 
 def convergence(run: Result | Optimizer, ax: Any = None, *, maximize: bool = False) -> Any:
-    """Each value and the best so far against the number of evaluations."""
-    _of_kind("run", run, Result, Optimizer)
-    values = np.asarray(run.func_vals if isinstance(run, Result) else run.values, dtype=float)
+    """Each value and the best feasible one so far against the number of evaluations."""
+    _of_kind("run", run, "Result", "Optimizer")
+    known = run if isinstance(run, Result) else run.record()
+    values = np.asarray(known.func_vals, dtype=float)
     if not len(values):
         raise ValueError("There is nothing to draw yet: tell at least one evaluation first.")
-    axis, best = _axes(ax), np.minimum.accumulate(values)
+    best = np.minimum.accumulate(np.where(known.get("feasible", True), values, np.inf))
+    axis, best = _axes(ax), np.where(np.isfinite(best), best, np.nan)
     draw_convergence(axis, *((-values, -best) if maximize else (values, best)))
     return axis
 
 
 def forecast(found: Forecast, ax: Any = None, *, maximize: bool = False) -> Any:
     """The best value expected after k more evaluations, with an 80 % band and the two bounds."""
-    _of_kind("found", found, Forecast)
+    _of_kind("found", found, "Forecast")
     axis = _axes(ax)
     draw_forecast(axis, forecast_data(found, maximize=maximize))
     return axis
@@ -83,17 +85,19 @@ def _axes(given: Any) -> Any:
 
 
 def _check_run(optimizer: Any, plan: Any) -> None:
-    _of_kind("optimizer", optimizer, Optimizer)
+    _of_kind("optimizer", optimizer, "Optimizer")
     if plan is not None:
-        _of_kind("plan", plan, Plan)
+        _of_kind("plan", plan, "Plan")
 
 
-def _of_kind(name: str, given: Any, *kinds: type) -> None:
-    if not isinstance(given, kinds):
-        makers = {
-            Result: "what minimize returns",
-            Optimizer: "an Optimizer",
-            Forecast: "optimizer.forecast()",
-            Plan: "optimizer.plan()",
-        }
-        raise ValueError(f"{name} must be {' or '.join(makers[kind] for kind in kinds)}, got {given!r}.")
+def _of_kind(name: str, given: Any, *kinds: str) -> None:
+    from glasses.loop.optimizer import Optimizer  # loads the numerics, which whoever has an optimiser has loaded
+
+    makers = {
+        "Result": (Result, "what minimize returns"),
+        "Optimizer": (Optimizer, "an Optimizer"),
+        "Forecast": (Forecast, "optimizer.forecast()"),
+        "Plan": (Plan, "optimizer.plan()"),
+    }
+    if not isinstance(given, tuple(makers[kind][0] for kind in kinds)):
+        raise ValueError(f"{name} must be {' or '.join(makers[kind][1] for kind in kinds)}, got {given!r}.")
