@@ -138,7 +138,8 @@ def _padded(m: np.ndarray, S: np.ndarray, eta: np.ndarray, method: QMC | EP) -> 
     size = next(size for size in _SIZES if size >= n)
     valid = np.arange(size) < n
     m, S = np.pad(m, [(0, 0), (0, size - n)]), np.pad(S, [(0, 0), (0, size - n), (0, size - n)])
-    parts, begin = [], 0
+    parts: list[list[np.ndarray]] = []
+    begin = 0
     while begin < count or not parts:
         some = _TOGETHER if count - begin >= _TOGETHER else min(1, count)
         rows = slice(begin, begin + some)

@@ -78,8 +78,9 @@ def mixture_terms(m: jax.Array, S: jax.Array, eta: jax.Array, valid: jax.Array, 
 def _largest(g: jax.Array) -> jax.Array:
     """The maximum over the second axis.
 
-    JAX's own derivative looks for the entries that equal the maximum. A compiler may compute them anew there, rounded otherwise:
-    none is equal, and the derivative is 0 / 0. So the index is kept; of several equal entries the first has the derivative.
+    JAX's own derivative looks for the entries that equal the maximum. A compiler may compute them anew there, rounded
+    otherwise: none is equal, and the derivative is 0 / 0. So the index is kept; of several equal entries the first has the
+    derivative.
     """
     return jnp.max(g, axis=1)
 
