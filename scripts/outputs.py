@@ -216,6 +216,8 @@ PICTURES = {
     "calibration.png": "glasses-lab campaign forecasts forecasts --method default --moments 5 --fit --out docs/calibration.png",
     "forecast.png": "make docs-outputs",
     "growth.png": "make bench",
+    "how_to/conditional.png": "python -m benchmarks.conditional 12",
+    "how_to/pruning.png": "python -m benchmarks.pruning",
     "how_to/sklearn.png": "make searches",
     "page-correct.png": "make screenshots",
     "page-map.png": "make screenshots",
