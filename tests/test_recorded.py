@@ -73,7 +73,7 @@ RUNS = {
 }
 
 
-OPTIMIZED = ("two-stage", "failing, pending, open loop", "expected loss")
+OPTIMIZED = ("two-stage", "mixed, failing, expected loss")
 
 
 def test_every_recorded_run_is_played():

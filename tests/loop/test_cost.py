@@ -24,7 +24,15 @@ def suggestions(loss, fails=False, **settings):
     return np.array(found), optimizer
 
 
-@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses(), TwoStage(nodes=3, steps=None), Rollout(race=(16,))], ids=str)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        ExpectedLoss(),
+        Glasses(),
+        *(pytest.param(loss, marks=pytest.mark.slow) for loss in (TwoStage(nodes=3, steps=None), Rollout(race=(16,)))),
+    ],
+    ids=str,
+)
 def test_unit_cost_is_counting(loss):
     """The same points to the last bit, for losses that plan the same number of evaluations with costs and without."""
     counted, _ = suggestions(loss, budget=8)

@@ -25,6 +25,7 @@ def decision(X, y, loss, bounds=((0.0, 1.0), (0.0, 1.0)), budget=12):
     return optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [ExpectedLoss(), TwoStage(steps=4)], ids=str)
 @given(order=st.permutations(range(8)), seed=st.integers(0, 3))
 @settings(max_examples=6)

@@ -46,7 +46,7 @@ def run(loss, a=1.0, b=0.0, low=(0.0, 0.0), width=(1.0, 1.0)):
     return (np.array(result.x_iters) - low) / width, result
 
 
-@pytest.mark.parametrize("loss", [ExpectedLoss(), Glasses()], ids=str)
+@pytest.mark.parametrize("loss", [ExpectedLoss(), pytest.param(Glasses(), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize(
     "units",
     [

@@ -69,6 +69,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(changes=CHANGES, failing=st.sets(st.integers(0, 8), max_size=2), copied=st.sampled_from(["", "pickle", "deepcopy"]))
 def test_any_series_of_changes_gives_the_run_of_the_corrected_results(changes, failing, copied):

@@ -34,6 +34,7 @@ def test_the_paper_preset_runs_to_the_letter():
     assert result.fun - LOWEST < 0.3
 
 
+@pytest.mark.slow
 def test_the_tiny_version_runs():
     X, y = tiny.minimize(lambda x: hills(x), BOX, budget=8, initial=5)
     assert X.shape == (8, 2)
@@ -101,6 +102,7 @@ def test_one_evaluation_is_a_run():
     assert result.nfev == 1
 
 
+@pytest.mark.slow
 def test_many_dimensions():
     result = minimize(lambda x: float(np.sum((x - 0.4) ** 2)), [(0, 1)] * 12, budget=28, seed=0, loss=Glasses(steps=8))
     assert result.fun < 0.9 * min(result.func_vals[:14])

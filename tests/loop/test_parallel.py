@@ -29,6 +29,7 @@ def bowl_in_jax(x):
     return float(jnp.sum((jnp.asarray(x) - 0.4) ** 2))
 
 
+@pytest.mark.slow
 def test_a_process_pool_whose_objective_uses_jax():
     """JAX runs in this process too: forked ones would hang."""
     bowl_in_jax([0.1, 0.2])

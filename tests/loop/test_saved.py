@@ -28,10 +28,11 @@ def told(optimizer, n=7):
         ([(0.0, 1.0), (2.0, 5.0)], {}),
         (MIXED, {"count_failures": False, "best_possible": -1.0, "n_initial": 5}),
         (MIXED, {"loss": ExpectedLoss(), "cost": {"c": {"a": 1.0, True: 2.0, 3: 2.5, None: 1.0}}, "budget": 30.0}),
-        ([(0.0, 1.0)], {"preset": PAPER, "budget": 9}),
-        (
+        pytest.param([(0.0, 1.0)], {"preset": PAPER, "budget": 9}, marks=pytest.mark.slow),
+        pytest.param(
             [(0.0, 1.0)],
             {"model": GaussianProcess(kernel=Warped(Matern52()) + Additive(), noise=0.1), "loss": TwoStage(steps=3)},
+            marks=pytest.mark.slow,
         ),
     ],
 )

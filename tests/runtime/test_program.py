@@ -270,6 +270,7 @@ print(np.asarray(points[0]).tolist())
 """
 
 
+@pytest.mark.slow
 def test_programs_run_on_one_device_of_several(tmp_path):
     """In the process that compiles them and in the next one, which loads them; also on a device that the user has chosen."""
     found = []
@@ -293,6 +294,7 @@ print([[v.hex() for v in x] for x in run()])
 """
 
 
+@pytest.mark.slow
 def test_a_flag_of_the_environment_that_comes_too_late_changes_nothing(tmp_path):
     """Rounding and keys depend on how the program is compiled, not on what the environment holds by then: the same run with
     and without the flag, set early or late, in a cache that all of them share."""

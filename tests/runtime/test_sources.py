@@ -31,6 +31,7 @@ def test_the_sources_of_a_program_are_those_it_imports():
     assert folders == {"gaussian", "lookahead", "numerics", "runtime", "search", "space", "surrogate"}
 
 
+@pytest.mark.slow
 def test_a_digest_does_not_depend_on_what_is_loaded():
     """Another process that has loaded more or less of the package finds the same program."""
     code = "{more}\nfrom glasses.runtime.sources import digest_of_own_module as d; print(d('glasses.search.multi_start'))"
@@ -127,6 +128,7 @@ print(digest_of_own_module("glasses.search.multi_start"))
 """
 
 
+@pytest.mark.slow
 def test_an_edit_after_import_does_not_give_old_code_a_new_key(tmp_path):
     """The first process has the old code in memory and keeps the old key; the next one reads the new file."""
     copy = tmp_path / "glasses"

@@ -19,7 +19,7 @@ from glasses.optuna.sampler import GlassesSampler
 from glasses.optuna.storage import Database
 from glasses.search import MultiStart
 
-SMALL = MultiStart(candidates=64, screened=8, polished=2)
+SMALL = MultiStart(candidates=32, screened=4, polished=1)
 
 
 class TestTwoStage(BasicSamplerTestCase, SingleOnlySamplerTestCase):

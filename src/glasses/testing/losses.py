@@ -21,20 +21,11 @@ POINTS = np.random.default_rng(3).random((60, 2))
 QUERIES = [(0.2, 0.3), (0.9, 0.9), (0.5, 0.05)]
 
 
-def _compiled(loss: Loss, size: int) -> Any:
-    """The acquisition value with the steps that the loss predicts."""
-    return jax.jit(
-        lambda candidates, query, left: loss.acquisition_value(
-            candidates, query, loss.predict_steps(candidates, query, left, size), left
-        )
-    )
-
-
-def _sloped(loss: Loss, kernel: Kernel) -> tuple[Any, Any, Any]:
+def _programs(loss: Loss, kernel: Kernel, size: int) -> tuple[Any, Any, Any]:
     """The steps predicted for x, its value given them, and the derivative of that."""
 
     def predict(x: jax.Array, candidates: CandidateSet, left: jax.Array) -> Any:
-        return loss.predict_steps(candidates, query_point(kernel, candidates, x), left, 8)
+        return loss.predict_steps(candidates, query_point(kernel, candidates, x), left, size)
 
     def value(x: jax.Array, candidates: CandidateSet, steps: Any, left: jax.Array) -> jax.Array:
         return loss.acquisition_value(candidates, query_point(kernel, candidates, x), steps, left)
@@ -42,8 +33,7 @@ def _sloped(loss: Loss, kernel: Kernel) -> tuple[Any, Any, Any]:
     return jax.jit(predict), jax.jit(value), jax.jit(jax.grad(value))
 
 
-compiled: Any = cache(_compiled)
-sloped: Any = cache(_sloped)
+programs: Any = cache(_programs)  # of a loss: one set for all that is asked of it
 
 
 def acquisition(
@@ -54,8 +44,10 @@ def acquisition(
     ``room``: for so many pending points, as decisions always have room for some: one program whether there are any or not.
     """
     kernel, candidates, model = make_candidates(POINTS, pending=pending, room=room - len(pending or []), **settings)
-    query = query_of(kernel, candidates, jnp.asarray(x))
-    return float(compiled(loss, size)(candidates, query, jnp.asarray(left))), candidates, query, model
+    predict, value, _ = programs(loss, kernel, size)
+    place, n = jnp.asarray(x), jnp.asarray(left)
+    found = value(place, candidates, predict(place, candidates, n), n)
+    return float(found), candidates, query_of(kernel, candidates, place), model
 
 
 def closed_form(model: tiny.Model, x: Any, eta: float) -> float:
@@ -92,7 +84,7 @@ class LossContract(Contract):
     def test_gradient_against_finite_differences(self, loss: Loss, pending: Any) -> None:
         """The derivative by x* with the predicted steps held fixed."""
         kernel, candidates, _ = make_candidates(POINTS, pending=pending, room=2 - len(pending or []))
-        predict, value, slope = sloped(loss, kernel)
+        predict, value, slope = programs(loss, kernel, 8)
         x, left = jnp.asarray([0.21, 0.33]), jnp.asarray(4)
         steps = predict(x, candidates, left)
         finite = [
