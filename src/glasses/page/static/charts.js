@@ -136,7 +136,8 @@ const GlassesCharts = (() => {
       x: scale(a), y: scale(b), height: Math.round(Math.min(460, width * 0.8)), marginTop: 24,
       color: { scheme: "YlGnBu", reverse: state.head.direction === "minimize", legend: true, label: labelled("median of the model", state.head.unit), width: Math.min(280, width - 20) },
       marks: [
-        Plot.contour(found.median, { width: found.width, height: found.height, x1: a.low, x2: a.high, y1: b.low, y2: b.high, fill: Plot.identity, thresholds: 14, stroke: "#ffffff", strokeOpacity: 0.35, strokeWidth: 0.6 }),
+        // The model's places are evenly spaced as they are drawn, on logarithmic axes too: the grid is taken as it is.
+        Plot.contour(found.median, { width: found.width, height: found.height, x1: a.low, x2: a.high, y1: b.low, y2: b.high, fill: Plot.identity, interpolate: (index, width, height, x, y, values) => values, thresholds: 14, stroke: "#ffffff", strokeOpacity: 0.35, strokeWidth: 0.6 }),
         Plot.dot(dots, { x: "a", y: "b", fill: "white", stroke: INK, r: 4 }),
         Plot.dot(missed, { x: "a", y: "b", stroke: INK, symbol: "times", r: 5, strokeWidth: 2 }),
         Plot.dot(plan.slice(1), { x: "a", y: "b", stroke: VERMILLION, fill: "white", r: 4.5, strokeWidth: 2 }),
