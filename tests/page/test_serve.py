@@ -1,5 +1,6 @@
 """The server as a process: its address, its token, its end, and what is left when it is killed in the middle."""
 
+import http.client
 import json
 import math
 import multiprocessing
@@ -72,7 +73,7 @@ class Client:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read())
-        except (OSError, ValueError):
+        except (OSError, ValueError, http.client.HTTPException):
             return None
 
 
