@@ -18,13 +18,16 @@ $(VENV)/ready: requirements.lock pyproject.toml lab/pyproject.toml
 run: setup
 	$(BIN)/glasses demo
 
+# Where tests keep their databases: in memory where there is room, since a disk makes them wait.
+FOLDER := $(or $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { print "/dev/shm" }'),$(TMPDIR),/tmp)
+
 # Everything; ends with the ten slowest tests. One process more than two cores: some tests wait for others.
 test: check
-	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=10
+	TMPDIR=$(FOLDER) $(BIN)/python -m pytest -n 3 --dist worksteal --durations=10
 
 # The fast lane: numerics, the loop and one whole study.
 quick: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not study" --durations=10 tests
+	TMPDIR=$(FOLDER) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not study" --durations=10 tests
 
 # The same tests with the newest versions that the package allows, JAX 0.11 among them (Python 3.12 or newer): nothing is pinned.
 NEWEST := .venv-newest
