@@ -252,6 +252,7 @@ def test_values_for_several_points():
     [
         ([5.0], r"constraints\[0\] must be a function g\(x\), feasible where g\(x\) <= 0, .*got 5.0"),
         ({"a": None}, r"constraints\['a'\] must be a function g\(x\)"),
+        ({"type": "ineq", "fun": below}, r"constraints\[0\] must be a function g\(x\).*returns -fun\(x\)"),
         ([], r"constraints must be functions g\(x\), feasible where g\(x\) <= 0, got \[\]: leave it out"),
         (0, "constraints must be a whole number of at least 1, got 0"),
         (["a", "a"], "constraints must be a number of them or different names such as .*, got"),
@@ -276,6 +277,9 @@ def test_an_optimizer_evaluates_nothing():
         (bowl, NonlinearConstraint(lambda x: x, [0.0, 0.0, 0.0], 1.0), r"constraints\[0\] must give 3 values, got 2"),
         (bowl, 1, r"the objective must return its value and theirs, such as \(y, \[0\]\), got 0\."),
         (lambda x: (1.0, [1.0, 2.0]), ["a"], "constraints must hold 1 values, those of 'a', got 2"),
+        (lambda x: (1.0, {"a": 1.0}), None, r"must return one number, got \(1.0, \{'a': 1.0\}\): .* say their names"),
+        (bowl, lambda x: np.bool_(True), r"Values of constraints must be numbers, .* got \[.*True.*\]: return how far"),
+        (lambda x: (1.0, {"a": False}), ["a"], r"must be numbers, .* got \{'a': False\}"),
     ],
 )
 def test_a_wrong_number_of_values_ends_the_run(fun, constraints, sentence):
@@ -283,6 +287,20 @@ def test_a_wrong_number_of_values_ends_the_run(fun, constraints, sentence):
     with pytest.raises(WrongValuesError, match=sentence) as caught:
         minimize(fun, BOX, constraints=constraints, **SETTINGS)
     assert caught.value.result.nfev == 0
+
+
+def test_the_warning_of_a_failure_names_the_line_of_the_user():
+    def broken(x):
+        return None
+
+    with pytest.warns(UserWarning, match="is kept as failed") as warned:
+        minimize(broken, BOX, **{**SETTINGS, "budget": 1, "n_initial": 1})
+    assert warned[0].filename == __file__
+
+
+def test_an_executor_that_was_not_made():
+    with pytest.raises(ValueError, match=r"executor must be a pool, got the class ThreadPoolExecutor: make one"):
+        minimize(bowl, BOX, executor=ThreadPoolExecutor, **SETTINGS)
 
 
 @pytest.mark.slow

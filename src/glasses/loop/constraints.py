@@ -136,6 +136,8 @@ class WithConstraints:
         if _are_names(given):
             self.names = constraint_names(given)
             return
+        if _is_scipy_dict(given):
+            given = [given]
         named = (
             given.items() if isinstance(given, Mapping) else enumerate(given if isinstance(given, list | tuple) else [given])
         )
@@ -176,6 +178,12 @@ def with_constraints(fun: Callable[..., Any], given: Any, *, sign: float = 1.0) 
 
 def evaluated_values(given: Any, names: Names) -> tuple[Values | None, str | None]:
     """The values that came back, or why the evaluation is a failure: one of them is not a finite number."""
+    answers = given.values() if isinstance(given, Mapping) else np.ravel(np.asarray(given, dtype=object))
+    if any(isinstance(each, bool | np.bool_) for each in answers):
+        raise WrongValuesError(
+            f"Values of constraints must be numbers, feasible where they are at most 0, got {given!r}: return how far from the "
+            "limit the point is, or where only yes or no is known raise an exception."
+        )
     try:
         return _row(given, names, "constraints"), None
     except ValueError as error:
@@ -200,6 +208,11 @@ def _part(name: Any, given: Any) -> _Part:
                 "of an equality h(x) = 0 say how near is enough, abs(h(x)) - 0.01 <= 0."
             )
         return _Part(given.fun, tuple(map(float, low)), tuple(map(float, high)))
+    if _is_scipy_dict(given):
+        raise ValueError(
+            f"constraints[{name!r}] must be a function g(x), feasible where g(x) <= 0, got SciPy's {given!r}: there 'ineq' is "
+            "fun(x) >= 0, so give a function that returns -fun(x)."
+        )
     if not callable(given) or isinstance(given, type):
         raise ValueError(
             f"constraints[{name!r}] must be a function g(x), feasible where g(x) <= 0, or a NonlinearConstraint, got {given!r}."
@@ -210,6 +223,11 @@ def _part(name: Any, given: Any) -> _Part:
 def _is_limited(given: Any) -> bool:
     """Whether it is a NonlinearConstraint: SciPy is not loaded to see that."""
     return all(hasattr(given, name) for name in ("fun", "lb", "ub")) and callable(given.fun)
+
+
+def _is_scipy_dict(given: Any) -> bool:
+    """Whether it is a constraint as ``scipy.optimize.minimize`` takes it."""
+    return isinstance(given, Mapping) and isinstance(given.get("type"), str) and "fun" in given
 
 
 def _signed(y: Any, sign: float) -> Any:

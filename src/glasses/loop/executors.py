@@ -22,6 +22,8 @@ NEVER_STARTED = (
 
 def check_executor(executor: Any, fun: Callable[..., Any]) -> None:
     """Refuse what is no executor, processes that fork, and a function that cannot be sent to a pool of processes."""
+    if isinstance(executor, type):
+        raise ValueError(f"executor must be a pool, got the class {executor.__name__}: make one, {executor.__name__}(4).")
     if not callable(getattr(executor, "submit", None)):
         raise ValueError(f"executor must be a concurrent.futures.Executor, got {executor!r}.")
     if start_method(executor) == "fork":

@@ -195,7 +195,10 @@ def run(
     catch = Exception if catch is None else catch
     try:
         for batch in outcomes:
-            told = [(each.x, *_tell(optimizer, each)) for each in batch if _is_caught(each, catch)]
+            told = []
+            for each in batch:  # no comprehension: its frame would count in the place that the warning of a failure names
+                if _is_caught(each, catch):
+                    told.append((each.x, *_tell(optimizer, each)))
             for outcome in batch:
                 if not _is_caught(outcome, catch):
                     assert outcome.error is not None
@@ -319,6 +322,11 @@ def _is_caught(outcome: Outcome, catch: Any) -> bool:
 def _tell(optimizer: Optimizer, outcome: Outcome) -> tuple[float | None, str | None, bool]:
     """Record an outcome; its value, or the reason if it is a failure, and whether it violates no constraint."""
     x, y, error = outcome
+    if isinstance(y, tuple) and len(y) == 2 and not isinstance(y, Evaluated):
+        raise WrongValuesError(
+            f"The objective must return one number, got {y!r}: if the second holds values of constraints, say their names, "
+            'constraints=["stress"].'
+        )
     y, given = y if isinstance(y, Evaluated) else (y, None)
     reason = f"{type(error).__name__}: {error}" if error is not None else f"returned {y!r}"
     try:
@@ -332,7 +340,7 @@ def _tell(optimizer: Optimizer, outcome: Outcome) -> tuple[float | None, str | N
         optimizer.tell(x, value, constraints=given)
         return value, None, bool(optimizer._ledger.feasible[-1])
     if not optimizer.record().failures:
-        warnings.warn(f"The evaluation at {x} failed ({reason}) and is kept as failed; the run goes on.", stacklevel=3)
+        warnings.warn(f"The evaluation at {x} failed ({reason}) and is kept as failed; the run goes on.", stacklevel=4)
     optimizer.tell(x, None, reason=reason)
     return None, reason, True
 
