@@ -13,9 +13,10 @@ os.environ.setdefault("GLASSES_CACHE_MB", "2000")  # the suite compiles more tha
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
-_FLAG = "--xla_cpu_use_fusion_emitters=false"  # small programs compile in half the time; JAX 0.11 ends at a flag it has not
-if version("jax").startswith("0.10.") and _FLAG not in os.environ.get("XLA_FLAGS", ""):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_FLAG}".strip()
+if version("jax").startswith("0.10."):  # with it small programs compile in half the time; JAX 0.11 ends at a flag it has not
+    os.environ["XLA_FLAGS"] = " ".join(
+        sorted({*os.environ.get("XLA_FLAGS", "").split(), "--xla_cpu_use_fusion_emitters=false"})
+    )
 
 import jax
 import numpy as np
