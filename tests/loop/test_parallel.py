@@ -91,8 +91,16 @@ def test_processes_that_start_afresh_are_welcome(pool):
 
 
 def test_a_dask_cluster():
+    # Its pages on one free port of the loopback: without an address they ask for 8787 on every interface, which may be taken.
+    loopback = "127.0.0.1:0"
     with (
-        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=2,
+            processes=False,
+            dashboard_address=loopback,
+            worker_dashboard_address=loopback,
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         result = minimize(
