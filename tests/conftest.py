@@ -7,8 +7,8 @@ from pathlib import Path
 os.environ.setdefault("GLASSES_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "programs"))
 os.environ.setdefault("GLASSES_COMPILE_AHEAD", "off")  # tests of it turn it on
 
-# Most tests wait for the compiler rather than for what it makes. What users run is compared in test_recorded.py.
-os.environ.setdefault("GLASSES_OPTIMIZATION_LEVEL", "0")
+# Many tests wait for the compiler rather than for what it makes. What users run is compared in test_recorded.py.
+os.environ.setdefault("GLASSES_OPTIMIZATION_LEVEL", "1")
 os.environ.setdefault("GLASSES_CACHE_MB", "2000")  # the suite compiles more than a user does
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "jax"))

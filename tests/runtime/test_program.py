@@ -243,14 +243,14 @@ def test_the_level_of_tests_is_another_program(tmp_path, monkeypatch):
     """In memory and on disk: whoever turns it on or off never gets the other's."""
     monkeypatch.setenv("GLASSES_CACHE_DIR", str(tmp_path))
     forget_programs()
-    for level in ("0", None):
+    for level in ("0", "1", None):
         if level is None:
             monkeypatch.delenv("GLASSES_OPTIMIZATION_LEVEL")
         else:
             monkeypatch.setenv("GLASSES_OPTIMIZATION_LEVEL", level)
         program(_twice)(np.ones(3))
         program(_twice)(np.ones(3))
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3
     cpu = jax.devices("cpu")[0]
     assert module._options(cpu, False)["xla_backend_optimization_level"] == 3
     assert module._options(cpu, True)["xla_backend_optimization_level"] == 1

@@ -14,8 +14,8 @@ traced program.
 Compiler options. On a CPU matrix products use one thread: with several the rounding depends on how the work is divided, and
 the same run in another process could end elsewhere. The fusion emitters double the time to compile these programs and do not
 speed them up. The level of optimisation is fixed because a flag of JAX can lower it; ``@quickly_compiled`` programs run for
-milliseconds and are compiled at level 1, a fifth faster. ``GLASSES_OPTIMIZATION_LEVEL=0`` is for tests: compiling takes a third
-of the time, running three times as long, and last bits may differ.
+milliseconds and are compiled at level 1, a fifth faster. ``GLASSES_OPTIMIZATION_LEVEL=0`` or ``=1`` is for tests, of which most
+run a program once: at 1 compiling takes a tenth less, at 0 a fifth less and running three times as long; last bits may differ.
 
 A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long run
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
@@ -55,7 +55,6 @@ KEPT = 64  # executables in memory: each holds some 350 memory mappings, of whic
 _LEVEL = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": True}
 _QUICK = {"xla_backend_optimization_level": 1}
 _ON_CPU = {**_LEVEL, "xla_cpu_multi_thread_eigen": False, "xla_cpu_use_fusion_emitters": False}
-_IN_TESTS = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
 _UNKNOWN: set[str] = set()  # options that this version of XLA was seen not to have
 
 _KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently used first
@@ -78,7 +77,7 @@ class Program:
             leaves, tree = jax.tree.flatten(arrays)
             leaves = [_placed(leaf, where) for leaf in leaves]
             shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-            key = (self.name, (self, tuple(static.items()), where, tree, shapes, _is_unoptimized()))
+            key = (self.name, (self, tuple(static.items()), where, tree, shapes, _lower_level()))
             arrays = jax.tree.unflatten(tree, leaves)
             AHEAD.check()
             executable = _recall(key)
@@ -180,15 +179,18 @@ def _remember(key: tuple[str, Any], executable: Any) -> Any:
     return executable
 
 
-def _is_unoptimized() -> bool:
-    return os.environ.get("GLASSES_OPTIMIZATION_LEVEL") == "0"
+def _lower_level() -> int | None:
+    """The level of optimisation that tests ask for, below that of users."""
+    wanted = os.environ.get("GLASSES_OPTIMIZATION_LEVEL")
+    return int(wanted) if wanted in ("0", "1") else None
 
 
 def _options(where: Any, quick: bool) -> dict[str, Any]:
     """The compiler's options for a program on this device."""
     on_cpu = where.platform == "cpu"
     options = (_ON_CPU if on_cpu else _LEVEL) | (_QUICK if quick else {})
-    return options | _IN_TESTS if on_cpu and _is_unoptimized() else options
+    level = _lower_level() if on_cpu else None
+    return options if level is None else options | {"xla_backend_optimization_level": level}
 
 
 def _compiled(lowered: Any, where: Any, quick: bool) -> Any:
