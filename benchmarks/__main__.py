@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "benchmarks.json"
 CPU_SECONDS = ("decisions", "expectation", "growth", "large", "far", "many")  # with one thread
 SERVERS = ("many", "workers", "study")
-SECTIONS = ("decisions", "waiting", "profile", "large", "far", "first", "memory", "expectation", "growth", *SERVERS)
+SECTIONS = ("decisions", "waiting", "events", "profile", "large", "far", "first", "memory", "expectation", "growth", *SERVERS)
 OWN = ROOT / ".venv" / "bin" / "python"  # make setup: with a driver for PostgreSQL, without peers
 HEBO = ROOT / ".venv-hebo" / "bin" / "python"  # make peers-hebo
 
@@ -41,7 +41,7 @@ def measure(section):
         return {d: _cold_and_warm(section, INPUTS=d) for d in ("2", "6", "20")}
     if section == "profile":
         return run(section, GLASSES_CACHE_DIR="off", GLASSES_COMPILE_AHEAD="off")
-    return run(section) if section != "first" else _cold_and_warm(section)
+    return _cold_and_warm(section) if section in ("first", "events") else run(section)
 
 
 def _cold_and_warm(section, **environment):

@@ -12,11 +12,11 @@ def write(found: dict, folder: Path) -> None:
     ]
     if "note" in found:
         parts.append(found["note"])
-    if "before" in found and found.keys() >= {"decisions", "waiting", "far", "large", "study"}:
+    if "before" in found and found.keys() >= {"decisions", "waiting", "events", "far", "large", "study"}:
         parts.append(_before_and_after(found))
     if "decisions" in found:
         parts.append(_decisions(found["decisions"]))
-    pages = {"waiting": _waiting, "profile": _profile, "large": _large, "far": _far, "many": _many}
+    pages = {"waiting": _waiting, "events": _events, "profile": _profile, "large": _large, "far": _far, "many": _many}
     parts += [page(found[name]) for name, page in pages.items() if name in found]
     if "workers" in found:
         parts.append(_workers(found["workers"], found.get("before", {}).get("workers", "")))
@@ -70,6 +70,15 @@ def _waiting(found: dict) -> str:
     )
 
 
+def _events(found: dict) -> str:
+    rows = [[event, *(f"{found[state][event]:.2f}" for state in ("cold", "warm"))] for event in found["cold"]]
+    return (
+        "### What happens on the way\n\nA run of 140 evaluations with 2 parameters to which all of this happens in turn, the "
+        "objective taking no time: wall seconds of the longest decision from one event to the next, the first decision of the "
+        "model left out.\n\n" + _table(["from here on", "cold", "warm"], rows)
+    )
+
+
 def _profile(found: dict) -> str:
     programs = sorted(found["programs"].items(), key=lambda row: -sum(row[1]))
     shown = [[f"`{name}`", *(f"{seconds:.2f}" for seconds in row)] for name, row in programs if sum(row) >= 0.05]
@@ -98,6 +107,10 @@ def _before_and_after(found: dict) -> str:
         "30 evaluations, cold, 6 parameters": (wait["6"]["cold"]["all"], 20),
         "30 evaluations, warm, 2 parameters": (wait["2"]["warm"]["all"], 5),
         "longest later decision, cold, wall": (max(each["cold"]["longest later"] for each in wait.values()), 1),
+        "the same with failures, points under way, a raised budget, data beyond 32, 64, 128": (
+            max(found["events"]["cold"].values()),
+            1,
+        ),
         "default, N = 25, d = 2, 20 left, against BoTorch LogEI": (ratio("glasses TwoStage (default)"), 1.0),
         "one step, the same": (ratio("glasses ExpectedLoss (1 step)"), 0.1),
         "default, N = 60, d = 6, 60 left": (found["far"]["seconds"]["60 observations, 6 parameters, 60 left"], 0.5),

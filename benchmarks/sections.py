@@ -165,7 +165,6 @@ def first():
 def waiting(evaluations=30):
     """A whole run in this new process, an objective that takes no time: CPU seconds of all and of the first decision of the
     model, wall seconds of the longest later one. ``INPUTS``: how many there are."""
-    import numpy as np
 
     start = time.process_time()
     import glasses
@@ -178,17 +177,55 @@ def waiting(evaluations=30):
         x = optimizer.ask()
         wall.append(time.perf_counter() - clock)
         cpu.append(time.process_time() - used)
-        optimizer.tell(x, float(np.sum((x - 0.3) ** 2) + np.sin(5 * x[0])))
+        optimizer.tell(x, _quick(x))
     optimizer.result()
     n = optimizer.n_initial
     return {"first": cpu[n], "longest later": max(wall[n + 1 :]), "all": time.process_time() - start}
+
+
+def events(evaluations=140):
+    """The same with everything that can happen on the way, 2 inputs: wall seconds of the longest decision after each event,
+    up to the next one; the first decision of the model is left out."""
+    import glasses
+
+    happens = {
+        6: "nothing yet",
+        10: "two evaluations fail",
+        14: "five under way from here on",
+        20: "the budget is raised",
+        24: "the data outgrow 32",
+        56: "the data outgrow 64",
+        88: "twelve under way from here on",
+        120: "the data outgrow 128",
+    }
+    optimizer = glasses.Optimizer([(0.0, 1.0)] * 2, budget=40, seed=1)
+    longest, event, width = {}, None, 1
+    for told in range(evaluations):
+        event = happens.get(told, event)
+        width = {14: 5, 88: 12}.get(told, width)
+        if told == 20:
+            optimizer.budget = evaluations
+        while len(optimizer.pending) < min(width, evaluations - told):
+            clock = time.perf_counter()
+            optimizer.ask()
+            if event:
+                longest[event] = max(longest.get(event, 0.0), time.perf_counter() - clock)
+        x = optimizer.pending[0]
+        optimizer.tell(x, None if told in (10, 12) else _quick(x))
+    return longest
+
+
+def _quick(x):
+    """An objective that takes no time."""
+    import numpy as np
+
+    return float(np.sum((x - 0.3) ** 2) + np.sin(5 * x[0]))
 
 
 def profile(evaluations=30):
     """Where a cold run of the default waits: wall seconds to trace, lower and compile each program, and those of the rest."""
     start = time.perf_counter()
     import jax
-    import numpy as np
 
     import glasses
 
@@ -206,7 +243,7 @@ def profile(evaluations=30):
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     start = time.perf_counter()
-    glasses.minimize(lambda x: float(np.sum((x - 0.3) ** 2) + np.sin(5 * x[0])), [(0.0, 1.0)] * 2, budget=evaluations, seed=1)
+    glasses.minimize(_quick, [(0.0, 1.0)] * 2, budget=evaluations, seed=1)
     rest = time.perf_counter() - start - sum(map(sum, found.values()))
     return {"programs": found, "imports": imported, "rest": rest}
 

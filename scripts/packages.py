@@ -298,7 +298,7 @@ def main() -> None:
                 keep()
         for name in FIRST:
             if name not in found.setdefault("compared", {}):
-                found["compared"][name] = compared(name, pythons["3.12"], wheel)
+                found["compared"][name] = compared(name, pythons["3.11"], wheel)
                 keep()
                 print(name, found["compared"][name], flush=True)
     if "tried" in found:

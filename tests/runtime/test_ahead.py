@@ -73,24 +73,29 @@ def test_it_can_be_turned_off(ahead, monkeypatch):
         ahead.begin(word, lambda: pytest.fail("rehearsed"))
 
 
-def test_a_run_rehearses_the_plan_and_the_next_size(monkeypatch):
-    """Of 40: the plan after the first decision, 64 rows from the 16th value on; nothing for a run that ends before."""
-    begun = []
+@pytest.mark.parametrize(
+    ("budget", "told", "asked", "expected"),
+    [
+        (40, 4, 1, {("plan",)}),
+        (8, 4, 1, set()),  # ends before there is a plan
+        (40, 23, 1, set()),
+        (40, 24, 1, {("data", 32, 5)}),
+        (40, 22, 3, {("data", 32, 5)}),  # with those under way 24
+        (32, 24, 1, set()),  # ends before they outgrow their size
+        (40, 4, 4, {("plan",), ("pending", 9)}),  # the fifth to the seventh wait, before there is no room
+    ],
+)
+def test_a_run_rehearses_the_plan_the_next_size_and_more_under_way(monkeypatch, budget, told, asked, expected):
+    begun = set()
     monkeypatch.setenv("GLASSES_COMPILE_AHEAD", "on")
     monkeypatch.setattr(AHEAD, "enabled", True)
-    monkeypatch.setattr(AHEAD, "begin", lambda key, action: begun.append(key[0]))
-    for budget, told, expected in ((40, 4, {("plan",)}), (8, 4, set()), (40, 16, {("data", 32)}), (32, 16, set())):
-        begun.clear()
-        optimizer = Optimizer([(0.0, 1.0)] * 2, budget=budget, seed=0)
-        X = np.random.default_rng(0).random((told, 2))
-        optimizer.tell(X, X.sum(axis=1))
+    monkeypatch.setattr(AHEAD, "begin", lambda key, action: begun.add(key[0]))
+    optimizer = Optimizer([(0.0, 1.0)] * 2, budget=budget, seed=0)
+    X = np.random.default_rng(0).random((told, 2))
+    optimizer.tell(X, X.sum(axis=1))
+    for _ in range(asked):
         optimizer.ask()
-        assert set(begun) == expected
-    begun.clear()
-    optimizer = Optimizer([(0.0, 1.0)] * 2, budget=40, seed=0)
-    optimizer.tell(X[:4], X[:4].sum(axis=1))
-    optimizer.ask(3)
-    assert ("pending", 5) in begun
+    assert begun == expected
     assert rehearsal.PATIENCE < 1.0
 
 

@@ -31,13 +31,18 @@ np.testing.assert_array_equal(scipy.linalg.cholesky(4.0 * np.eye(3)), 2.0 * np.e
 """
 
 
+def factor(A):
+    return jnp.linalg.cholesky(A)
+
+
 def test_an_executable_from_disk_factorises_without_loading_all_of_scipy(tmp_path):
-    jax.config.update("jax_enable_compilation_cache", False)  # what comes from there cannot be written once more
+    least = jax.config.jax_persistent_cache_min_compile_time_secs
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e6)  # what JAX's cache held could not be written once more
     try:
         with jax.enable_x64(False):
-            compiled = jax.jit(jnp.linalg.cholesky).lower(np.eye(3, dtype=np.float32)).compile()
+            compiled = jax.jit(factor).lower(np.eye(3, dtype=np.float32)).compile()
     finally:
-        jax.config.update("jax_enable_compilation_cache", True)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", least)
     path = tmp_path / "cholesky"
     path.write_bytes(pickle.dumps(serialize_executable.serialize(compiled)))
     subprocess.run([sys.executable, "-c", CHILD, path], check=True)

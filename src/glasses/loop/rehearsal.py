@@ -2,8 +2,8 @@
 
 Three things change which programs a decision needs: the record grows long enough to plan on (``trust``), the data outgrow
 their padded size, and more evaluations are pending than there is room for. Each is seen coming. The rehearsal is that decision
-itself, made with what is known now: a longer record, the data repeated up to the next size, as many pending points as there
-have been.
+itself, made with what is known now: a longer record, the data repeated up to the next size, some more pending points than
+there have been.
 
 With an objective that takes no time there is no time to rehearse in. A decision then waits for a part of a rehearsal that is
 under way, at most ``PATIENCE``, so that the wait is spread over the decisions before it is needed and none takes long.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.6  # seconds
 _NEAR = 8  # values before the data outgrow their size
+_MORE = 3  # pending points before there is no more room: who asks for four in a row is likely to ask for more
 _SHARE = 0.3  # of a plan that a rehearsal believes: any number would do
 
 
@@ -44,22 +45,27 @@ def rehearse(planner: Planner, problem: Problem, trust: Trust | None) -> None:
         trust = Trust(REACH, _SHARE)
     if planning and told + rest >= planner.first_recorded() + FEWEST:
         _begin(planner, replace(problem, trust=trust), ("plan",))
-    size = data_size(told)
-    if told >= size // 2 and told + rest > size:
-        _begin(planner, replace(problem, trust=trust), ("data", size), outgrown=size)
-    most = min(planner.parallel - 1, MAX_PENDING)  # evaluations that are pending when another is asked for
-    if rest and most > 0 and pending_size(most) > pending_size(len(ledger.pending)):
+    most, pending = _pending(planner), len(ledger.pending)
+    if rest and pending_size(most) > pending_size(pending):
         more = np.concatenate([problem.pending, np.full((most - len(problem.pending), problem.d), 0.5)])
         _begin(planner, replace(problem, pending=more, trust=trust), ("pending", pending_size(most)))
+    size = data_size(told)
+    if told + pending >= size - size // 4 and told + pending + rest > size:
+        _begin(planner, replace(problem, trust=trust), ("data", size, pending_size(pending)), outgrown=size)
 
 
 def wait(planner: Planner) -> None:
     """Before a decision: a part of the rehearsals of this run that are under way."""
-    told = len(planner.ledger.y)
+    told, pending = len(planner.ledger.y), len(planner.ledger.pending)
     size = data_size(told)
-    near: list[tuple[Hashable, ...]] = [("plan",), ("pending", pending_size(min(planner.parallel - 1, MAX_PENDING)))]
-    near += [("data", size)] if told >= size - _NEAR else []
+    near: list[tuple[Hashable, ...]] = [("plan",), ("pending", pending_size(_pending(planner)))]
+    near += [("data", size, pending_size(pending))] if told + pending >= size - _NEAR else []
     AHEAD.wait([_key(planner, what) for what in near], PATIENCE)
+
+
+def _pending(planner: Planner) -> int:
+    """Evaluations that may soon be pending when another is asked for."""
+    return min(planner.parallel - 1 + _MORE, MAX_PENDING)
 
 
 def _key(planner: Planner, what: tuple[Hashable, ...]) -> Hashable:
