@@ -1,6 +1,7 @@
 """Shared set-up: float64 for the pure functions, project-local caches of what is compiled, and a generator."""
 
 import os
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,17 +14,28 @@ os.environ.setdefault("GLASSES_CACHE_MB", "2000")  # the suite compiles more tha
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
-if version("jax").startswith("0.10."):  # with it small programs compile in half the time; JAX 0.11 ends at a flag it has not
+if version("jax").startswith("0.10."):  # small programs compile in half the time; JAX 0.11 ends at a flag it has not
     os.environ["XLA_FLAGS"] = " ".join(
-        sorted({*os.environ.get("XLA_FLAGS", "").split(), "--xla_cpu_use_fusion_emitters=false"})
+        sorted(
+            {
+                *os.environ.get("XLA_FLAGS", "").split(),
+                "--xla_cpu_use_fusion_emitters=false",
+                "--xla_cpu_parallel_codegen_split_count=1",
+            }
+        )
     )
 
 import jax
 import numpy as np
 import pytest
+from alembic import util as alembic
 from hypothesis import HealthCheck, settings
 
 from glasses.runtime import program
+
+# Each new database reads Optuna's twenty migrations, three times: four fifths of the time to make one.
+_load, _load_once = alembic.load_python_file, cache(alembic.load_python_file)
+alembic.load_python_file = lambda folder, name: (_load_once if Path(folder).name == "versions" else _load)(folder, name)
 
 program.KEPT = 150  # a process of tests meets more programs than a user's; Linux allows it some 180
 settings.register_profile(

@@ -66,9 +66,9 @@ SETTINGS = list(alternatives())
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The decisions under JAX's defaults, and the cache they left."""
-    cache = tmp_path_factory.mktemp("warm")
+def expected():
+    """The decisions under JAX's defaults, and the cache they left: that of all tests."""
+    cache = os.environ["GLASSES_CACHE_DIR"]
     return run(cache), cache
 
 
@@ -137,6 +137,6 @@ def test_no_setting_of_jax_reaches_a_decision_with_a_warm_cache(expected):
 def test_random_numbers_of_losses_are_their_own(expected, tmp_path):
     """Thompson paths draw inside programs: another generator of the user's changes nothing, cold."""
     loss = "Glasses(oracle=__import__('glasses.lookahead').lookahead.ThompsonPaths(), steps=2)"
-    plain = run(tmp_path / "a", loss=loss)
-    assert run(tmp_path / "b", {"jax_default_prng_impl": "rbg"}, loss=loss) == plain
-    assert run(tmp_path / "b", loss=loss) == plain
+    plain = run(os.environ["GLASSES_CACHE_DIR"], loss=loss)
+    assert run(tmp_path, {"jax_default_prng_impl": "rbg"}, loss=loss) == plain
+    assert run(tmp_path, loss=loss) == plain

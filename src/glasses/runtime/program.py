@@ -13,9 +13,11 @@ traced program.
 
 Compiler options. On a CPU matrix products use one thread: with several the rounding depends on how the work is divided, and
 the same run in another process could end elsewhere. The fusion emitters double the time to compile these programs and do not
-speed them up. The level of optimisation is fixed because a flag of JAX can lower it; ``@quickly_compiled`` programs run for
-milliseconds and are compiled at level 1, a fifth faster. ``GLASSES_OPTIMIZATION_LEVEL=0`` or ``=1`` is for tests, of which most
-run a program once: at 1 compiling takes a tenth less, at 0 a fifth less and running three times as long; last bits may differ.
+speed them up. XLA divides a program into 32 parts for as many threads; in four parts it compiles a tenth faster on two cores.
+The level of optimisation is fixed because a flag of JAX can lower it; ``@quickly_compiled`` programs run for milliseconds and
+are compiled at level 1, a fifth faster. ``GLASSES_OPTIMIZATION_LEVEL=0`` or ``=1`` is for tests, of which most run a program
+once, several at a time: compiled in one part, a sixth faster, and at 0 once more a tenth but running twice as long; last bits
+may differ.
 
 A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long run
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
@@ -54,7 +56,9 @@ from glasses.runtime.sources import OWN, digest_of_class, digest_of_own_module, 
 KEPT = 64  # executables in memory: each holds some 350 memory mappings, of which Linux allows a process 65,530
 _LEVEL = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": True}
 _QUICK = {"xla_backend_optimization_level": 1}
-_ON_CPU = {**_LEVEL, "xla_cpu_multi_thread_eigen": False, "xla_cpu_use_fusion_emitters": False}
+_IN_PARTS = {"xla_cpu_parallel_codegen_split_count": 4}
+_IN_ONE = {"xla_cpu_parallel_codegen_split_count": 1}
+_ON_CPU = {**_LEVEL, **_IN_PARTS, "xla_cpu_multi_thread_eigen": False, "xla_cpu_use_fusion_emitters": False}
 _UNKNOWN: set[str] = set()  # options that this version of XLA was seen not to have
 
 _KNOWN: OrderedDict[tuple[str, Any], Any] = OrderedDict()  # the least recently used first
@@ -190,7 +194,7 @@ def _options(where: Any, quick: bool) -> dict[str, Any]:
     on_cpu = where.platform == "cpu"
     options = (_ON_CPU if on_cpu else _LEVEL) | (_QUICK if quick else {})
     level = _lower_level() if on_cpu else None
-    return options if level is None else options | {"xla_backend_optimization_level": level}
+    return options if level is None else options | {"xla_backend_optimization_level": level, **_IN_ONE}
 
 
 def _compiled(lowered: Any, where: Any, quick: bool) -> Any:
