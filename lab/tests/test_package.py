@@ -1,5 +1,6 @@
 """Two packages: what each wheel holds, which way imports point, and that the engine does not know of the lab."""
 
+import ast
 import importlib
 import os
 import re
@@ -114,3 +115,20 @@ def test_the_lock_serves_both_packages():
     for each in wanted:
         assert each.name in pins, f"{each.name} is not in requirements.lock: make lock"
         assert each.specifier.contains(pins[each.name])
+
+
+def test_what_the_peers_tests_import_from_here_is_there():
+    """They run in environments of their own, so a name that has moved would be missed."""
+    needing_peers = {"glasses.botorch", "glasses.ax"}
+    looked_up = 0
+    for path in sorted((ROOT / "lab" / "tests_peers").glob("*.py")):
+        for line in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(line, ast.ImportFrom)
+                and (line.module or "").startswith("glasses")
+                and line.module not in needing_peers
+            ):
+                module = importlib.import_module(line.module)
+                assert all(hasattr(module, each.name) for each in line.names), (path.name, line.module)
+                looked_up += 1
+    assert looked_up > 20

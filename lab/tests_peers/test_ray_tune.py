@@ -10,7 +10,8 @@ from ray import tune
 from ray.tune.search.optuna import OptunaSearch
 
 import glasses
-from glasses.optuna.sampler import POINT, GlassesSampler
+from glasses.optuna import GlassesSampler
+from glasses.optuna.marks import POINT
 
 BUDGET = 12
 
