@@ -26,8 +26,9 @@ test: check
 	TMPDIR=$(FOLDER) $(BIN)/python -m pytest -n 3 --dist worksteal --durations=10
 
 # The fast lane: numerics, the loop and one whole study.
+QUICK := $(addprefix tests/,numerics gaussian surrogate lookahead search space loop runtime study/test_commands.py)
 quick: setup
-	TMPDIR=$(FOLDER) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not study" --durations=10 tests
+	TMPDIR=$(FOLDER) $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not study" --durations=10 $(QUICK)
 
 # The same tests with the newest versions that the package allows, JAX 0.11 among them (Python 3.12 or newer): nothing is pinned.
 NEWEST := .venv-newest

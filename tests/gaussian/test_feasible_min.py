@@ -68,6 +68,7 @@ def test_one_point_is_expected_improvement_times_feasibility(z, sd, p):
         assert found == pytest.approx(p * sd * stats.norm.pdf(z) / z**2, rel=3.5 / z**2)
 
 
+@pytest.mark.slow
 def test_certain_feasibility_is_the_expected_minimum():
     m, S, eta = gp_problem(ROOM, "spread", 2)
     every = np.ones(ROOM, bool)

@@ -58,6 +58,7 @@ def test_the_last_evaluation_is_worth_its_improvement_times_its_feasibility(loss
         assert float(value) == pytest.approx(float(plain) + log_p[i], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_plan_is_valued_by_its_feasible_minimum():
     """[eq:open] over the feasible of four points; [eq:risk] with the same steps is the minimum with x* only likely too."""
     log_p, left = chances(), jnp.asarray(4)
@@ -93,6 +94,7 @@ def test_two_stages_count_the_feasible_only():
     assert float(value(constrained(always))) == pytest.approx(float(value(unconstrained())), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_pending_evaluations_count_as_far_as_they_are_feasible():
     """One evaluation left and one pending: the feasible minimum of the pair, x* taken to be feasible."""
     waiting = [[0.4, 0.6]]

@@ -192,6 +192,7 @@ def test_code_that_cannot_be_digested_is_part_of_the_key(tmp_path, monkeypatch):
     assert [float(Program(apply)(np.array(1.0), loss=make(k))) for k in (2.0, 3.0)] == [2.0, 3.0]
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_means_compiling_again(tmp_path, monkeypatch):
     """A digest stands before the code: no damaged program is run, wherever the damage is."""
     compiled = counted(tmp_path, monkeypatch)
