@@ -14,7 +14,7 @@ MAX_HORIZON = 128  # evaluations planned ahead; a longer budget is planned for i
 _SMALLEST_DATA = 32
 _HORIZONS = (8, 16, 32, 48, 64, 96, MAX_HORIZON)
 MAX_PENDING = 128
-_PENDING = (5, 9, 25, 57, MAX_PENDING)  # room for five costs 2 %, and the first to the fifth need no other programs
+_PENDING = (5, 9, 25, 57, MAX_PENDING)  # room for five costs the default 2 %, a plan of everything 15 %; the first five need no other programs
 
 
 def data_size(n: int) -> int:
