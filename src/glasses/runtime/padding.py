@@ -14,7 +14,8 @@ MAX_HORIZON = 128  # evaluations planned ahead; a longer budget is planned for i
 _SMALLEST_DATA = 32
 _HORIZONS = (8, 16, 32, 48, 64, 96, MAX_HORIZON)
 MAX_PENDING = 128
-_PENDING = (5, 9, 25, 57, MAX_PENDING)  # room for five costs the default 2 %, a plan of everything 15 %; the first five need no other programs
+# The first five need no other programs; room for them costs the default 2 %, a plan of everything left 15 %.
+_PENDING = (5, 9, 25, 57, MAX_PENDING)
 
 
 def data_size(n: int) -> int:
