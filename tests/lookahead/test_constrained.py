@@ -139,6 +139,7 @@ def test_a_simulated_evaluation_that_violates_a_constraint_teaches_and_brings_no
     assert np.any(np.asarray(found.steps) != np.asarray(other.steps))
 
 
+@pytest.mark.slow
 def test_a_simulated_value_of_a_constraint_is_learnt_from_as_by_the_model():
     """[eq:learnt]: after drawn values at three points, the posterior given those values, from plain linear algebra."""
     rng = np.random.default_rng(5)

@@ -57,6 +57,7 @@ def line(seed):
     return build(kernel, post, jnp.asarray(GRID), jnp.zeros((0, 1)), jnp.asarray(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [2, 3])
 def test_against_nested_quadrature(left):
     """[eq:rollout]: two and three evaluations left, every first place, within 4.5 standard errors of the exact policy value."""
@@ -88,6 +89,7 @@ def test_more_evaluations_are_worth_more_and_padding_is_invisible():
     assert np.array_equal(short.steps[:, :4], long.steps[:, :4])
 
 
+@pytest.mark.slow
 def test_pending_outcomes_are_simulated_too():
     """A pending point that will surely be good leaves less for x* to gain, and everything together gains more."""
     alone = np.asarray(futures((0.2, 0.3), 1)[0].gain).mean()

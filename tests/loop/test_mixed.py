@@ -56,6 +56,7 @@ def valley(x):
     return sum(4 * (u - c) ** 2 for u, c in zip(x[:3], centre, strict=True)) + {"a": 0.4, "b": 0.0, "c": 0.2}[x[3]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_every_value_of_a_choice_is_considered(seed):
     """EI at the best candidate of each value is nearly what a dense search finds with that value, and each is screened."""
@@ -205,6 +206,7 @@ def test_failures_are_kept_cost_budget_and_do_not_end_the_run():
     assert result.fun < 0.2  # 0.09 at the border
 
 
+@pytest.mark.slow
 def test_the_risk_of_a_failure_is_weighed_against_the_rest_of_the_budget():
     """[eq:risk]: p G + (1 - p) G_rest, by hand; without a rest it is p G."""
     _, candidates, _ = make_candidates(np.random.default_rng(0).random((40, 2)))

@@ -84,6 +84,7 @@ def test_a_process_that_starts_afresh_does_not_load_jax_for_us(tmp_path, monkeyp
     [lambda: ProcessPoolExecutor(1, mp_context=get_context("forkserver")), lambda: loky.ProcessPoolExecutor(1)],
     ids=["forkserver", "loky"],
 )
+@pytest.mark.slow
 def test_processes_that_start_afresh_are_welcome(pool):
     with pool() as executor:
         result = minimize(bowl, BOX, budget=3, n_initial=3, seed=0, executor=executor)
@@ -110,6 +111,7 @@ def test_a_dask_cluster():
     assert result.nfev == 9
 
 
+@pytest.mark.slow
 def test_a_slow_evaluation_blocks_nobody():
     """One evaluation takes as long as all the others together: they finish while it runs."""
     order = []
@@ -135,6 +137,7 @@ def test_failures_happen_in_workers_too():
     assert {each.reason for each in result.failures} == {"ZeroDivisionError: division by zero"}
 
 
+@pytest.mark.slow
 def test_a_pool_whose_worker_dies_ends_the_run_with_what_is_known():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         result = minimize(fatal, BOX, budget=5, n_initial=5, seed=0, executor=pool)

@@ -72,6 +72,7 @@ print([v.hex() for v in optimizer.ask()])
 """
 
 
+@pytest.mark.slow
 def test_a_pickled_optimiser_decides_the_same_in_another_process():
     optimizer = begun(ExpectedLoss())
     optimizer.plan()  # fitted and decided before it is pickled

@@ -75,6 +75,7 @@ def test_no_program_calls_a_batched_factorisation():
     assert calls > 0
 
 
+@pytest.mark.slow
 def test_importing_and_running_leave_jax_as_it_was():
     code = (
         "import jax, jax.numpy as jnp, glasses\n"

@@ -122,6 +122,7 @@ def test_a_warping_keeps_the_order_the_ends_and_the_choices(power, root):
     np.testing.assert_allclose(fixed, SquaredExponential().covariance(inner, x, x, jnp.asarray([True])))
 
 
+@pytest.mark.slow
 def test_a_warping_is_learned_where_the_function_needs_one():
     """log(x) over three decades, given linearly: the bend is found, and predictions between the data are better."""
     x = np.linspace(0.0, 1.0, 14)[:, None] ** 2
