@@ -118,7 +118,7 @@ def test_an_accelerator_values_in_batches_what_a_cpu_values_in_turn():
     """The path of a GPU, on a CPU: the same decisions up to rounding."""
     folder = Path(__file__).parent
     command = [sys.executable, "-c", BATCHED, str(folder), str(folder.parent)]
-    cache = Path(os.environ["GLASSES_CACHE_DIR"]).parent / "batched"  # its programs are not those of a CPU
+    cache = Path(__file__).parents[2] / ".cache" / "batched"  # its programs are not those of a CPU
     env = os.environ | {"GLASSES_CACHE_DIR": str(cache)}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
     for loss, (x, acquisition) in zip(LOSSES, json.loads(done.stdout), strict=True):

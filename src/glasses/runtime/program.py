@@ -16,8 +16,8 @@ the same run in another process could end elsewhere. The fusion emitters double 
 speed them up. XLA divides a program into 32 parts for as many threads; in four parts it compiles a tenth faster on two cores.
 The level of optimisation is fixed because a flag of JAX can lower it; ``@quickly_compiled`` programs run for milliseconds and
 are compiled at level 1, a fifth faster. ``GLASSES_OPTIMIZATION_LEVEL=0`` or ``=1`` is for tests, of which most run a program
-once, several at a time: compiled in one part, a sixth faster, and at 0 once more a tenth but running twice as long; last bits
-may differ.
+once, several at a time: compiled in one part, a fifth faster than for users, and at 0 faster still but running twice as long;
+last bits may differ.
 
 A process keeps the ``KEPT`` executables it used last; others are loaded from disk again. Without that bound a long run
 over many dimensions runs out of memory mappings, and XLA answers with a segmentation fault.
